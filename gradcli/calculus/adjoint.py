@@ -1,0 +1,121 @@
+"""Reverse mode as a graph transformation (Griewank and Walther, Evaluating Derivatives, chapter 3).
+
+One sweep from an output down to the nodes that are wanted; the birth order of nodes is a topological order, so the
+sweep is a loop. The derivative is an ordinary graph: it can be differentiated, drawn, simplified and evaluated again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import cache
+
+from gradcli.cotangent import Cotangent
+from gradcli.graph import Graph, Node
+from gradcli.primitives import TABLE, new_graph
+
+
+class MixedRows(Exception):
+    """A gradient row by row would pass through the reduction `op`, written at `place` (start and end offsets)."""
+
+    def __init__(self, op: str, place: tuple[int, int]) -> None:
+        self.op = op
+        self.place = place
+        super().__init__(f"{op} mixes rows")
+
+
+@cache
+def carries(op: str, count: int) -> tuple[bool, ...]:
+    """Which of the arguments of a row carry a gradient: conditions and orders do not."""
+    if op in ("leaf", "constant"):
+        return ()
+    if op in ("name", "d"):
+        return (True, True)[:count]
+    primitive = TABLE[op]
+    if primitive.rule is None:
+        return (True,) * count
+    graph = new_graph()
+    arguments = [graph.handle(graph.leaf(str(i), column=True)) for i in range(count)]
+    y = graph.handle(graph.leaf("y", column=primitive.reduction != "scalar"))
+    results = primitive.rule(Cotangent(graph, graph.leaf("g")), y, *arguments)
+    return tuple(r is not None for r in results)
+
+
+def depends(graph: Graph, wanted: Iterable[int], top: int) -> bytearray:
+    """A mark for every node up to `top` that a gradient by one of the wanted nodes passes through."""
+    marks = bytearray(len(graph))
+    wanted = list(wanted)
+    for node in wanted:
+        marks[node] = 1
+    ops = graph.ops
+    for node in range(min(wanted, default=top), top + 1):
+        if not marks[node]:
+            arguments = graph.arguments(node)
+            if any(marks[a] for a in arguments):
+                flow = carries(ops[node], len(arguments))
+                marks[node] = any(marks[a] and c for a, c in zip(arguments, flow, strict=True))
+    return marks
+
+
+def adjoints(graph: Graph, output: int, wanted: Iterable[int]) -> dict[int, int]:
+    """The adjoint of each wanted node, as nodes appended to the graph; a node without a path is left out.
+
+    A scalar output: the usual gradient, in which a scalar used in many rows gets the sum over them. A column output:
+    each row is its own function and nothing is summed.
+
+    Raises MixedRows where a column output depends on a wanted node through a reduction.
+    """
+    wanted = set(wanted)
+    per_row = bool(graph.columns[output])
+    active = depends(graph, wanted, output)
+    cotangents: dict[int, list[Cotangent]] = {}
+    found: dict[int, int] = {}
+    if active[output]:
+        cotangents[output] = [Cotangent.seed(graph)]
+    ops, columns, place = graph.ops, graph.columns, graph.place
+    for node in range(output, min(wanted, default=output) - 1, -1):
+        parts = cotangents.pop(node, None)
+        if parts is None:
+            continue
+        graph.place = (graph.starts[node], graph.ends[node])
+        g = Cotangent.total(parts)
+        if node in wanted:
+            found[node] = shaped_as(graph, g.node(), node if columns[node] else output)
+        arguments = graph.arguments(node)
+        if not any(active[a] for a in arguments):
+            continue
+        if per_row and ops[node] in _MIXING:
+            raise MixedRows(ops[node], (graph.starts[node], graph.ends[node]))
+        for a, part in zip(arguments, pull(graph, node, g, arguments), strict=True):
+            if part is None or not active[a]:
+                continue
+            if columns[node] and not columns[a] and not per_row:
+                part = part.gather(node)
+            cotangents.setdefault(a, []).append(part)
+    graph.place = place
+    return found
+
+
+_MIXING = frozenset(name for name, primitive in TABLE.items() if primitive.reduction) - {"rows"}
+
+
+def pull(graph: Graph, node: int, g: Cotangent, arguments: Iterable[int]) -> Iterable[Cotangent | None]:
+    """The rule of one node applied to its cotangent."""
+    op = graph.ops[node]
+    if op == "name":
+        return (g,)
+    rule = TABLE[op].rule
+    assert rule is not None, f"{op} should have been expanded"
+    return rule(g, Node(graph, node), *(Node(graph, a) for a in arguments))
+
+
+def shaped_as(graph: Graph, node: int, like: int) -> int:
+    """A gradient in the shape of its variable or its output: a constant slope of a column is a column."""
+    return graph.add("spread", node, like) if graph.columns[like] and not graph.columns[node] else node
+
+
+def derivative(graph: Graph, output: int, by: int) -> int:
+    """`d(output, by)` as a node: 0 where there is no path, nan where the output is nan."""
+    found = adjoints(graph, output, (by,)).get(by)
+    if found is None:
+        return shaped_as(graph, graph.constant(0.0), by if graph.columns[by] else output)
+    return graph.add("_taint", found, output)

@@ -1,0 +1,204 @@
+"""From the graph of mathematics to the graph of machine operations, without changing a value the user can see.
+
+Names go, formulas are expanded into ufuncs, equal work is done once, signs are folded, scalars are taken out of
+columns. Every rewrite here gives the same bits; what is allowed in cotangents only is in `gradcli.cotangent`.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable, Iterable
+from math import frexp
+
+from gradcli.graph import OF_ONE_ROW, Graph, Node
+from gradcli.primitives import BOOLEAN, REDUCTIONS, TABLE
+
+_TAKES_CONDITIONS = frozenset(("and", "or", "not", "where", "_number"))
+_COMMUTES = frozenset(("add", "mul", "and", "or", "eq", "ne"))
+
+
+class Machine(Graph):
+    """A graph whose `add` rewrites: every row that comes out of it is computed by one ufunc or structural kernel."""
+
+    def __init__(self) -> None:
+        super().__init__(REDUCTIONS, shaped=False)
+
+    def add(self, op: str, *arguments: int) -> int:
+        if op in ("name", "detach"):
+            return arguments[0]
+        if op == "spread":
+            return self.spread(arguments[0])
+        if op == "rows":
+            return self.intern("rows", (), 0) if self.columns[arguments[0]] else self.constant(1.0)
+        if op in OF_ONE_ROW and not self.columns[arguments[0]]:
+            return arguments[0]
+        if self._all_spread(arguments):
+            return self._hoisted(op, arguments)
+        if op not in REDUCTIONS and any(self.columns[a] for a in arguments):
+            arguments = tuple(self._inner(a) for a in arguments)
+        formula = TABLE[op].formula
+        if formula is not None:
+            return formula(*(Node(self, a) for a in arguments)).index
+        ops = self.ops
+        if op not in _TAKES_CONDITIONS and any(ops[a] in BOOLEAN for a in arguments):
+            arguments = tuple(self.add("_number", a) if ops[a] in BOOLEAN else a for a in arguments)
+        shorter = _REWRITES[op](self, *arguments) if op in _REWRITES else None
+        if shorter is not None:
+            return shorter
+        if op in _COMMUTES and arguments[0] > arguments[1]:
+            arguments = (arguments[1], arguments[0])
+        return super().add(op, *arguments)
+
+    def spread(self, node: int) -> int:
+        """A scalar in every row; what it is like need not be kept, since all columns have the same number of rows."""
+        return node if self.columns[node] else self.intern("spread", (node,), 1)
+
+    def _inner(self, node: int) -> int:
+        return self.arguments(node)[0] if self.ops[node] == "spread" else node
+
+    def _all_spread(self, arguments: tuple[int, ...]) -> bool:
+        """Whether a column is made of nothing but scalars in every row."""
+        found = False
+        for a in arguments:
+            if self.columns[a]:
+                if self.ops[a] != "spread":
+                    return False
+                found = True
+        return found
+
+    def _hoisted(self, op: str, arguments: tuple[int, ...]) -> int:
+        """The same on the scalars: once, not once a row."""
+        inner = [self._inner(a) for a in arguments]
+        if op == "gather":
+            return self.add("mul", inner[0], self.intern("rows", (), 0))
+        if op in ("min_rows", "max_rows"):
+            return inner[0]
+        if op == "prod_rows":
+            return self.add("_power", inner[0], self.intern("rows", (), 0))
+        result = self.add(op, *inner)
+        return result if op in REDUCTIONS else self.spread(result)
+
+
+def _neg(m: Machine, a: int) -> int | None:
+    k = m.number(a)
+    if k is not None:
+        return m.constant(-k)
+    return m.arguments(a)[0] if m.ops[a] == "neg" else None
+
+
+def _add(m: Machine, a: int, b: int) -> int | None:
+    x, y = m.number(a), m.number(b)
+    if x is not None and y is not None:
+        return m.constant(x + y)
+    if m.ops[b] == "neg":
+        return m.add("sub", a, m.arguments(b)[0])
+    if m.ops[a] == "neg":
+        return m.add("sub", b, m.arguments(a)[0])
+    return None
+
+
+def _sub(m: Machine, a: int, b: int) -> int | None:
+    x, y = m.number(a), m.number(b)
+    if x is not None and y is not None:
+        return m.constant(x - y)
+    if m.ops[b] == "neg":
+        return m.add("add", a, m.arguments(b)[0])
+    return a if m.numbers.get(b, (1.0, ""))[1] in ("0", "0.0") else None
+
+
+def _mul(m: Machine, a: int, b: int) -> int | None:
+    x, y = m.number(a), m.number(b)
+    if x is not None and y is not None:
+        return m.constant(x * y)
+    for one, other in ((a, b), (b, a)):
+        k = m.number(one)
+        if k == 1.0:
+            return other
+        if k == -1.0:
+            return m.add("neg", other)
+        if m.ops[one] == "neg":
+            if m.ops[other] == "neg":
+                return m.add("mul", m.arguments(one)[0], m.arguments(other)[0])
+            return m.add("neg", m.add("mul", m.arguments(one)[0], other))
+    return None
+
+
+def _div(m: Machine, a: int, b: int) -> int | None:
+    k = m.number(b)
+    if k == 1.0:
+        return a
+    if k and abs(frexp(k)[0]) == 0.5 and 1e-300 < abs(k) < 1e300:
+        return m.add("mul", a, m.constant(1.0 / k))
+    if m.ops[a] == "neg" and m.number(m.arguments(a)[0]) is None:
+        return m.add("neg", m.add("div", m.arguments(a)[0], b))
+    return None
+
+
+def _where(m: Machine, c: int, a: int, b: int) -> int | None:
+    if a == b:
+        return a
+    if m.ops[c] == "not":
+        return m.add("where", m.arguments(c)[0], b, a)
+    if m.ops[c] not in BOOLEAN:
+        return m.add("where", m.add("ne", c, m.constant(0.0)), a, b)
+    return None
+
+
+def _both(m: Machine, a: int, b: int) -> int | None:
+    return a if a == b and m.ops[a] in BOOLEAN else None
+
+
+def _not(m: Machine, a: int) -> int | None:
+    return m.arguments(a)[0] if m.ops[a] == "not" and m.ops[m.arguments(a)[0]] in BOOLEAN else None
+
+
+def _number(m: Machine, a: int) -> int | None:
+    return None if m.ops[a] in BOOLEAN else a
+
+
+def _ne(m: Machine, a: int, b: int) -> int | None:
+    """`c != 0` of a condition is the condition."""
+    return m.arguments(a)[0] if m.ops[a] == "_number" and m.number(b) == 0 else None
+
+
+_REWRITES: dict[str, Callable[..., int | None]] = {
+    "neg": _neg,
+    "add": _add,
+    "sub": _sub,
+    "mul": _mul,
+    "div": _div,
+    "where": _where,
+    "and": _both,
+    "or": _both,
+    "not": _not,
+    "_number": _number,
+    "ne": _ne,
+}
+
+
+def simplify(graph: Graph, roots: Iterable[int]) -> tuple[Machine, list[int]]:
+    """Machine operations for everything the roots need, and where the roots are in it."""
+    machine = Machine()
+    roots = list(roots)
+    needed = graph.reachable(roots)
+    at = array("i", (-1,)) * len(graph)
+    columns = graph.columns
+    for node, op in enumerate(graph.ops):
+        if not needed[node]:
+            continue
+        machine.place = (graph.starts[node], graph.ends[node])
+        if op == "leaf":
+            at[node] = machine.leaf(graph.labels[node], bool(columns[node]))
+        elif op == "constant":
+            at[node] = machine.constant(*graph.numbers[node])
+        else:
+            at[node] = machine.add(op, *[at[a] for a in graph.arguments(node)])
+    placed = []
+    for root in roots:
+        node = at[root]
+        if machine.ops[node] in BOOLEAN:
+            node = machine.add("_number", node)
+        if columns[root] and not machine.columns[node]:
+            node = machine.spread(node)
+        placed.append(node)
+    return machine, placed

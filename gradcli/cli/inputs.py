@@ -1,0 +1,197 @@
+"""What the words of a command line name: models, and values for their names."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+from unicodedata import normalize
+
+import click
+
+from gradcli.cli.output import Console, terminal
+from gradcli.errors import BindingError, Diagnostic, FileError, GradcliError, did_you_mean, not_utf8, shown
+
+if TYPE_CHECKING:
+    from gradcli.api import Model
+    from gradcli.source import Source
+
+_BINDING = re.compile(r"\s*(?:`([^`\n]+)`|([^\s`=@]+))(@[1-9][0-9]*)?\s*=(?!=)(.*)", re.DOTALL)
+_ITEM = re.compile(r"\s*(?:`([^`]*)`(@[0-9]+)?|([^,`]*))\s*(?:,|\Z)")
+_MANY = 1000  # files of a folder that are looked through for a name that is near
+_CMD = "in cmd.exe an unquoted `^` gets lost: quote it, or write `**`, which works as well"
+
+
+@dataclass
+class Request:
+    """What the command line names: models by path, their sources, and values by name."""
+
+    sources: list[tuple[str, Source]] = field(default_factory=list)
+    bindings: dict[str, str] = field(default_factory=dict)
+
+
+def binding(word: str) -> tuple[str, str] | None:
+    """Name and value of `NAME=VALUE`, the name normalised; None for any other word."""
+    found = _BINDING.fullmatch(word)
+    if not found:
+        return None
+    quoted, plain, number, value = found.groups()
+    name = normalize("NFC", quoted or plain)
+    if quoted is None and not name.isidentifier():
+        return None
+    return name + (number or ""), value
+
+
+def split_names(texts: Sequence[str]) -> list[str]:
+    """`a,b` and backquoted names, in order."""
+    found = []
+    for text in texts:
+        for quoted, number, plain in _ITEM.findall(text):
+            name = quoted + number if quoted else plain.strip()
+            if name:
+                found.append(normalize("NFC", name))
+    return found
+
+
+def gather(ctx: click.Context, words: Sequence[str], expressions: Sequence[str], console: Console) -> Request:
+    """Sort words into models and bindings and read the models. One that cannot be read is reported, the others stay."""
+    from gradcli.source import Source
+
+    request, paths = Request(), []
+    for word in words:
+        given = binding(word)
+        if given:
+            request.bindings[given[0]] = given[1]
+        else:
+            paths.append(word)
+    if not paths and not expressions:
+        remedy = "name a file, `-` for standard input, or give an expression with -e"
+        raise click.UsageError(f"no model\nhelp: {remedy}", ctx)
+    if paths.count("-") > 1:
+        raise click.UsageError("standard input can be read once\nhelp: name `-` once", ctx)
+    text = "\n".join(expressions)
+    if not paths:
+        request.sources.append(("-e", Source.of(text)))
+    for path in paths:
+        try:
+            for name, source in _read(path):
+                request.sources.append((name, source.plus(text) if expressions else source))
+        except GradcliError as fault:
+            console.fail(fault)
+    return request
+
+
+def exists(word: str) -> bool:
+    """Whether there is a file of this name; a word that no file could be called is none."""
+    try:
+        return _place(word).exists()
+    except (OSError, ValueError):
+        return False
+
+
+def _place(word: str) -> Path:
+    """The path of a word; under a locale without its letters, as the bytes of UTF-8."""
+    try:
+        os.fsencode(word)
+    except UnicodeEncodeError:
+        return Path(os.fsdecode(word.encode("utf-8", "surrogateescape")))
+    return Path(word)
+
+
+def _read(path: str) -> Iterator[tuple[str, Source]]:
+    from gradcli.api import read_source
+
+    if path == "-":
+        yield "-", _standard_input()
+        return
+    if not exists(path):
+        raise FileError.of(f"{shown(path)} is neither a file nor a NAME=VALUE", help=_absent(path))
+    place = _place(path)
+    if not place.is_dir():
+        yield path, _named(read_source(place), path)
+        return
+    found = sorted(p for p in place.rglob("*.expr") if p.is_file())
+    if not found:
+        raise FileError.of(f"no *.expr files in {shown(path)}", help="name a folder with models, or a file")
+    for file in found:
+        yield str(file), read_source(file)
+
+
+def _named(source: Source, name: str) -> Source:
+    """The same text under the name that the user gave."""
+    from gradcli.source import Part, Source
+
+    return Source([Part(name, source.text)])
+
+
+def _absent(word: str) -> str:
+    """What may be meant by a word that names nothing."""
+    name, equals, value = word.partition("=")
+    if equals and value.startswith("=") and name.strip().isidentifier():
+        return f"a value is given with one `=`: `{name.strip()}{value.strip()}`"
+    if equals and name.strip() and not set(name) & set("/\\(^*+"):
+        return f"a name with other characters goes in backquotes: {shlex.quote(f'`{name.strip()}`={value}')}"
+    if word.endswith(".expr") or (os.sep in word and " " not in word and "(" not in word):
+        return _near_file(word) or "check the path; an expression is given with -e"
+    return f"an expression is given with -e: `-e {shlex.quote(word)}`"
+
+
+def _near_file(word: str) -> str | None:
+    try:
+        files = [p.name for p, _ in zip(_place(word).parent.iterdir(), range(_MANY), strict=False)]
+    except (OSError, ValueError):
+        return None
+    return did_you_mean(Path(word).name, files)
+
+
+def _standard_input() -> Source:
+    from gradcli.source import Part, Source
+
+    if sys.stdin is None or terminal(sys.stdin):
+        raise FileError.of("standard input is a terminal", help="pipe a model into `-`, or name a file")
+    try:
+        return Source([Part("-", sys.stdin.buffer.read().decode("utf-8-sig"))])
+    except UnicodeDecodeError as fault:
+        raise not_utf8("-", fault) from None
+    except OSError as fault:
+        raise FileError.of(f"cannot read standard input: {(fault.strerror or str(fault)).lower()}") from None
+
+
+def read_models(request: Request, console: Console) -> list[tuple[str, Model]]:
+    """Parse every model. Broken ones are reported and left out; a binding that no model uses is an error for all.
+
+    Raises BindingError.
+    """
+    from gradcli.api import Model
+    from gradcli.language.lower import lower
+
+    found: list[tuple[str, Model]] = []
+    for path, source in request.sources:
+        try:
+            found.append((path, Model(lower(source, request.bindings))))
+        except BindingError:
+            raise
+        except GradcliError as fault:
+            console.fail(fault)
+    used = set().union(*(model.resolved.used for _, model in found))
+    unused = [name for name in request.bindings if name not in used]
+    if unused and found and len(found) == len(request.sources):
+        known = dict.fromkeys(label for _, model in found for label in model.resolved.known())
+        where = "the model uses" if len(found) == 1 else "any model uses"
+        raise BindingError(
+            *[Diagnostic(f"{shown(n)} is no name that {where}", None, _instead(n, list(known))) for n in unused]
+        )
+    return found
+
+
+def _instead(name: str, known: Sequence[str]) -> str:
+    """For a binding that nothing uses: a near name, or a power sign that the shell took away."""
+    if any(label.startswith(name) and label.removeprefix(name).isdecimal() for label in known):
+        power = next(n for n in known if n.startswith(name) and n.removeprefix(name).isdecimal())
+        return f"did you mean {shown(power)}? If a power of {shown(name)} is meant: {_CMD}"
+    return did_you_mean(name, known) or "leave it out"

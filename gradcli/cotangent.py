@@ -1,0 +1,218 @@
+"""What flows back through the graph: a node that is linear in the seed, a factor, and the mask under which it counts.
+
+A branch that is not selected never leaks: the cotangent of an unselected branch is not multiplied by zero, it is
+*masked*, and the mask travels behind every rule (each rule is linear in the cotangent), so an infinite slope of the
+dead branch never meets the zero as a product. Masks become numbers only where cotangents are added up.
+
+The algebra here is the only place where anything is simplified beyond what is exact for floats: `c - c` is 0, and a
+factor that is multiplied in and divided out again cancels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from gradcli.graph import is_simple
+
+if TYPE_CHECKING:
+    from gradcli.graph import Graph, Node
+
+_SPINE = 6  # how many factors back a division looks for the one it cancels
+
+
+class Cotangent:
+    """`scale` times the node `index`, where the node `mask` (or None) is true; index -1 is exactly zero.
+
+    Keeping the constant factor apart merges constants and signs, and lets sums see `c - c`. Only short binary
+    fractions go into it, so that it stays exact when the graph is evaluated to fifty digits.
+    """
+
+    __slots__ = ("graph", "index", "mask", "scale")
+
+    def __init__(self, graph: Graph, index: int, scale: float = 1.0, mask: int | None = None) -> None:
+        self.graph = graph
+        self.index = index
+        self.scale = scale
+        self.mask = mask
+
+    @classmethod
+    def seed(cls, graph: Graph) -> Cotangent:
+        return cls(graph, graph.constant(1.0))
+
+    @property
+    def is_zero(self) -> bool:
+        return self.index < 0
+
+    def zero(self) -> Cotangent:
+        """The slope of a step: exactly zero, whatever it is multiplied by later."""
+        return Cotangent(self.graph, -1)
+
+    def only(self, condition: Node) -> Cotangent:
+        """Count this cotangent only where `condition` holds."""
+        if self.index < 0:
+            return self
+        mask = condition.index
+        if self.mask is not None and self.mask != mask:
+            mask = self.graph.add("and", self.mask, mask)
+        return Cotangent(self.graph, self.index, self.scale, mask)
+
+    def __mul__(self, other: Node | float) -> Cotangent:
+        if self.index < 0:
+            return self
+        graph = self.graph
+        factor = graph.handle(self.index).lift(other)
+        number = graph.simple(factor)
+        if number == 0:
+            return self.zero()
+        if number is not None and is_simple(scale := self.scale * number):
+            return Cotangent(graph, self.index, scale, self.mask)
+        return Cotangent(graph, multiply(graph, self.index, factor), self.scale, self.mask)
+
+    def __truediv__(self, other: Node | float) -> Cotangent:
+        if self.index < 0:
+            return self
+        graph = self.graph
+        factor = graph.handle(self.index).lift(other)
+        number = graph.simple(factor)
+        if number and is_simple(scale := self.scale / number) and scale * number == self.scale:
+            return Cotangent(graph, self.index, scale, self.mask)
+        return Cotangent(graph, divide(graph, self.index, factor), self.scale, self.mask)
+
+    def __neg__(self) -> Cotangent:
+        return self if self.index < 0 else Cotangent(self.graph, self.index, -self.scale, self.mask)
+
+    def plus(self, other: Cotangent) -> Cotangent:
+        """The sum of two cotangents: counted where either counts, everywhere where one has no mask."""
+        if self.index < 0:
+            return other
+        if other.index < 0:
+            return self
+        graph = self.graph
+        if self.mask == other.mask:
+            return self._sum(other, self.mask)
+        a, b = self.masked(), other.masked()
+        mask = None
+        if self.mask is not None and other.mask is not None and not _complements(graph, self.mask, other.mask):
+            mask = graph.add("or", self.mask, other.mask)
+        return a._sum(b, mask)
+
+    def _sum(self, other: Cotangent, mask: int | None) -> Cotangent:
+        graph, a, b = self.graph, self.index, other.index
+        if a == b:
+            scale = self.scale + other.scale
+            return self.zero() if scale == 0 else Cotangent(graph, a, scale, mask)
+        if self.scale == other.scale:
+            return Cotangent(graph, graph.add("add", a, b), self.scale, mask)
+        if self.scale == -other.scale:
+            return Cotangent(graph, graph.add("sub", a, b), self.scale, mask)
+        if other.scale < 0:
+            return Cotangent(graph, graph.add("sub", self.node(), (-other).node()), 1.0, mask)
+        if self.scale < 0:
+            return Cotangent(graph, graph.add("sub", other.node(), (-self).node()), 1.0, mask)
+        return Cotangent(graph, graph.add("add", self.node(), other.node()), 1.0, mask)
+
+    @classmethod
+    def total(cls, parts: Sequence[Cotangent]) -> Cotangent:
+        """The sum of all that flows into a node. Equal terms meet first, wherever they come from, so that `c - c` is 0;
+        then terms under the same mask."""
+        if len(parts) == 1:
+            return parts[0]
+        terms: dict[tuple[int, int | None], Cotangent] = {}
+        for part in parts:
+            if part.index >= 0:
+                key = (part.index, part.mask)
+                same = terms.get(key)
+                terms[key] = part if same is None else cls(part.graph, part.index, same.scale + part.scale, part.mask)
+        by_mask: dict[int | None, Cotangent] = {}
+        for term in terms.values():
+            if term.scale != 0:
+                same = by_mask.get(term.mask)
+                by_mask[term.mask] = term if same is None else same._sum(term, term.mask)
+        result = parts[0].zero()
+        for group in by_mask.values():
+            result = result.plus(group)
+        return result
+
+    def masked(self) -> Cotangent:
+        """The same with the mask applied as a number: 0 where it does not count."""
+        if self.mask is None or self.index < 0:
+            return self
+        graph = self.graph
+        return Cotangent(graph, graph.add("where", self.mask, self.index, graph.constant(0.0)), self.scale)
+
+    def node(self) -> int:
+        """The node of the whole: mask and factor applied."""
+        graph = self.graph
+        if self.index < 0:
+            return graph.constant(0.0)
+        if self.mask is not None:
+            return self.masked().node()
+        number = graph.simple(self.index)
+        if number is not None and is_simple(number * self.scale):
+            return graph.constant(number * self.scale)
+        if self.scale == 1.0:
+            return self.index
+        if self.scale == -1.0:
+            return graph.add("neg", self.index)
+        return graph.add("mul", self.index, graph.constant(self.scale))
+
+    def spread(self, like: Node | int) -> Cotangent:
+        """The cotangent of every row of a column, from that of its sum."""
+        if self.index < 0:
+            return self
+        inner, shape = self.masked(), like if isinstance(like, int) else like.index
+        return Cotangent(self.graph, self.graph.add("spread", inner.index, shape), inner.scale)
+
+    def gather(self, like: Node | int) -> Cotangent:
+        """The cotangent of a scalar that was used in every row of `like`: the sum over its rows."""
+        if self.index < 0:
+            return self
+        graph, inner, shape = self.graph, self.masked(), like if isinstance(like, int) else like.index
+        if graph.columns[inner.index]:
+            return Cotangent(graph, graph.add("gather", inner.index), inner.scale)
+        return Cotangent(graph, multiply(graph, inner.index, graph.add("rows", shape)), inner.scale)
+
+
+def multiply(graph: Graph, c: int, factor: int) -> int:
+    """c * factor; a matching divisor cancels."""
+    if graph.number(c) == 1.0:
+        return factor
+    if graph.ops[c] == "div" and graph.arguments(c)[1] == factor:
+        return graph.arguments(c)[0]
+    return graph.add("mul", c, factor)
+
+
+def divide(graph: Graph, c: int, factor: int) -> int:
+    """c / factor; where the factor was multiplied in within the last few steps, it is taken out again."""
+    without = _cancel(graph, c, factor, _SPINE)
+    return graph.add("div", c, factor) if without is None else without
+
+
+def _cancel(graph: Graph, c: int, factor: int, steps: int) -> int | None:
+    """c with one `factor` taken out of its product, or None where there is none; at most `steps` factors deep."""
+    if c == factor:
+        return graph.constant(1.0)
+    op = graph.ops[c]
+    if op == "pow":
+        base, exponent = graph.arguments(c)
+        power = graph.number(exponent)
+        if base == factor and power is not None and power.is_integer() and power > 1:
+            return base if power == 2 else graph.add("pow", base, graph.constant(power - 1))
+    if steps == 0 or op not in ("mul", "div"):
+        return None
+    left, right = graph.arguments(c)
+    without = _cancel(graph, left, factor, steps - 1)
+    if without is not None:
+        return multiply(graph, without, right) if op == "mul" else divide(graph, without, right)
+    if op == "mul":
+        without = _cancel(graph, right, factor, 0)
+        if without is not None:
+            return multiply(graph, left, without)
+    return None
+
+
+def _complements(graph: Graph, a: int, b: int) -> bool:
+    return (graph.ops[a] == "not" and graph.arguments(a)[0] == b) or (
+        graph.ops[b] == "not" and graph.arguments(b)[0] == a
+    )

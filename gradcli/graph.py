@@ -1,0 +1,275 @@
+"""The graph: append-only arrays of interned nodes; birth order is a topological order, so no pass ever recurses.
+
+A node is a number. What it is stands in parallel arrays: its operation (the name of a row of the table, or one of
+the structural operations below), its arguments, its shape, and the piece of source text it came from. Handles
+(`Node`) are made only where a rule or a formula needs operators.
+
+Structural operations: `constant`, `leaf`, `name` (a definition: keeps two names with
+equal expressions apart until the simplifier erases it), and `d` (a derivative asked for in the text; replaced when
+the shapes are known).
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable, Iterable
+
+_ROOM = 1024
+OF_ONE_ROW = frozenset(("gather", "min_rows", "max_rows", "prod_rows"))
+
+
+class Known(float):
+    """A float that stands for an exact number: `label` is a decimal, or a key of `calculus.exact.KNOWN`."""
+
+    label: str
+
+    def __new__(cls, value: float, label: str) -> Known:
+        self = super().__new__(cls, value)
+        self.label = label
+        return self
+
+
+def is_simple(value: float) -> bool:
+    """Whether a number is a short binary fraction: products and sums of a few such are exact."""
+    return abs(value) < 1e6 and (value * 64).is_integer()
+
+
+class Graph:
+    """Nodes in parallel arrays. `columns[i]` is 1 where node i has one number per row, 0 where it is a scalar.
+
+    `reductions` names the operations whose result is a scalar. While `shaped` is off (the graph of a text, before
+    values are bound) every leaf is taken for a scalar and nothing is concluded from it.
+    """
+
+    def __init__(self, reductions: frozenset[str] = frozenset(), shaped: bool = True) -> None:
+        self.reductions = reductions
+        self.shaped = shaped
+        self.ops: list[str] = []
+        self._first = array("i", (0,))
+        self._flat = array("i")
+        self.columns = bytearray()
+        self.starts = array("i")
+        self.ends = array("i")
+        self.numbers: dict[int, tuple[float, str]] = {}
+        self.lists: dict[int, tuple[int, ...]] = {}
+        self.labels: dict[int, str] = {}
+        self.place = (-1, -1)
+        self._constants: dict[str, int] = {}
+        self._leaves: dict[str, int] = {}
+        self._table = array("i", (-1,)) * _ROOM
+        self._limit = _ROOM // 2
+
+    def __len__(self) -> int:
+        return len(self.ops)
+
+    def arguments(self, node: int) -> array[int]:
+        return self._flat[self._first[node] : self._first[node + 1]]
+
+    def _append(self, op: str, arguments: Iterable[int], column: int) -> int:
+        node = len(self.ops)
+        self.ops.append(op)
+        self._flat.extend(arguments)
+        self._first.append(len(self._flat))
+        self.columns.append(column)
+        start, end = self.place
+        self.starts.append(start)
+        self.ends.append(end)
+        return node
+
+    def constant(self, value: float, text: str | None = None) -> int:
+        """The node of a number; `text` is the decimal as written, kept for exact evaluation."""
+        key = repr(value) if text is None else text
+        node = self._constants.get(key)
+        if node is None:
+            node = self._constants[key] = self._append("constant", (), 0)
+            self.numbers[node] = (value, key)
+        return node
+
+    def literal(self, items: Iterable[int]) -> int:
+        """A column of constants in the text: a leaf of its own, one node per row in `lists`."""
+        node = self.leaf(f"\n{len(self.lists)}", column=self.shaped)
+        self.lists[node] = tuple(items)
+        return node
+
+    def leaf(self, label: str, column: bool = False) -> int:
+        node = self._leaves.get(label)
+        if node is None:
+            node = self._leaves[label] = self._append("leaf", (), int(column))
+            self.labels[node] = label
+        return node
+
+    def name(self, inner: int, label: str) -> int:
+        """A definition: never interned, so that equal expressions under two names stay two nodes."""
+        node = self._append("name", (inner,), self.columns[inner])
+        self.labels[node] = label
+        return node
+
+    def add(self, op: str, *arguments: int) -> int:
+        """The node of `op` over `arguments`: an existing one where there is one."""
+        columns = self.columns
+        column = 0
+        for a in arguments:
+            column |= columns[a]
+        if op in self.reductions:
+            if not column and self.shaped:
+                if op == "rows":
+                    return self.constant(1.0)
+                if op in OF_ONE_ROW:
+                    return arguments[0]
+            column = 0
+        elif op == "spread" and not column:
+            return arguments[0]
+        return self.intern(op, arguments, column)
+
+    def intern(self, op: str, arguments: tuple[int, ...], column: int) -> int:
+        ops, first, flat, table = self.ops, self._first, self._flat, self._table
+        mask = len(table) - 1
+        slot = hash((op, arguments)) & mask
+        count = len(arguments)
+        while (node := table[slot]) >= 0:
+            if ops[node] == op:
+                low = first[node]
+                if first[node + 1] - low == count and all(flat[low + i] == a for i, a in enumerate(arguments)):
+                    return node
+            slot = (slot + 1) & mask
+        node = self._append(op, arguments, column)
+        table[slot] = node
+        if node > self._limit:
+            self._grow()
+        return node
+
+    def _grow(self) -> None:
+        table = array("i", (-1,)) * (4 * len(self._table))
+        mask = len(table) - 1
+        first, flat = self._first, self._flat
+        skip = self.labels.keys() | self.numbers.keys()
+        for node, op in enumerate(self.ops):
+            if node not in skip:
+                slot = hash((op, tuple(flat[first[node] : first[node + 1]]))) & mask
+                while table[slot] >= 0:
+                    slot = (slot + 1) & mask
+                table[slot] = node
+        self._table = table
+        self._limit = len(table) // 2
+
+    def number(self, node: int) -> float | None:
+        """The value of a constant node, or None."""
+        found = self.numbers.get(node)
+        return found[0] if found else None
+
+    def simple(self, node: int) -> float | None:
+        """The value of a constant that is a short binary fraction, also as written; or None."""
+        found = self.numbers.get(node)
+        if found is None or not is_simple(found[0]):
+            return None
+        value, text = found
+        return value if len(text) < 16 and text.lstrip("+-")[:1] in "0123456789." else None
+
+    def handle(self, node: int) -> Node:
+        return Node(self, node)
+
+    def reachable(self, roots: Iterable[int]) -> bytearray:
+        """A mark for every node that the roots depend on, themselves included."""
+        marks = bytearray(len(self.ops))
+        top = -1
+        for root in roots:
+            marks[root] = 1
+            top = max(top, root)
+        first, flat = self._first, self._flat
+        for node in range(top, -1, -1):
+            if marks[node]:
+                for i in range(first[node], first[node + 1]):
+                    marks[flat[i]] = 1
+        return marks
+
+
+class Node:
+    """A handle on a node: operators append to its graph. Plain numbers become constants."""
+
+    __slots__ = ("graph", "index")
+
+    def __init__(self, graph: Graph, index: int) -> None:
+        self.graph = graph
+        self.index = index
+
+    def lift(self, other: Node | float) -> int:
+        if isinstance(other, Node):
+            return other.index
+        return self.graph.constant(float(other), other.label if isinstance(other, Known) else None)
+
+    def apply(self, op: str, *others: Node | float) -> Node:
+        return Node(self.graph, self.graph.add(op, self.index, *map(self.lift, others)))
+
+    def applied_to(self, op: str, other: Node | float) -> Node:
+        return Node(self.graph, self.graph.add(op, self.lift(other), self.index))
+
+    def value(self) -> float | None:
+        return self.graph.number(self.index)
+
+    def simple(self) -> float | None:
+        return self.graph.simple(self.index)
+
+    def __add__(self, other: Node | float) -> Node:
+        return self.apply("add", other)
+
+    def __radd__(self, other: Node | float) -> Node:
+        return self.applied_to("add", other)
+
+    def __sub__(self, other: Node | float) -> Node:
+        return self.apply("sub", other)
+
+    def __rsub__(self, other: Node | float) -> Node:
+        return self.applied_to("sub", other)
+
+    def __mul__(self, other: Node | float) -> Node:
+        return self.apply("mul", other)
+
+    def __rmul__(self, other: Node | float) -> Node:
+        return self.applied_to("mul", other)
+
+    def __truediv__(self, other: Node | float) -> Node:
+        return self.apply("div", other)
+
+    def __rtruediv__(self, other: Node | float) -> Node:
+        return self.applied_to("div", other)
+
+    def __neg__(self) -> Node:
+        return self.apply("neg")
+
+    def __and__(self, other: Node) -> Node:
+        return self.apply("and", other)
+
+    def __or__(self, other: Node) -> Node:
+        return self.apply("or", other)
+
+    def __invert__(self) -> Node:
+        return self.apply("not")
+
+    def __lt__(self, other: Node | float) -> Node:
+        return self.apply("lt", other)
+
+    def __le__(self, other: Node | float) -> Node:
+        return self.apply("le", other)
+
+    def __gt__(self, other: Node | float) -> Node:
+        return self.apply("gt", other)
+
+    def __ge__(self, other: Node | float) -> Node:
+        return self.apply("ge", other)
+
+
+class Functions:
+    """`f.cos(x)` appends a row of the table by name; at least one argument is a node."""
+
+    def __getattr__(self, name: str) -> Callable[..., Node]:
+        op = name.rstrip("_") if name in ("and_", "or_", "not_") else name
+
+        def call(*arguments: Node | float) -> Node:
+            anchor = next(a for a in arguments if isinstance(a, Node))
+            graph = anchor.graph
+            return Node(graph, graph.add(op, *(anchor.lift(a) for a in arguments)))
+
+        return call
+
+
+f = Functions()

@@ -1,0 +1,100 @@
+"""A model with all its names resolved: what the text means, as nodes of one graph."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+from gradcli.errors import Diagnostic
+from gradcli.graph import Graph
+from gradcli.language.syntax import Tolerance
+from gradcli.source import Source, Span
+
+_NUMBERED = re.compile(r"(.*)@([1-9][0-9]{0,8})", re.DOTALL)
+
+
+@dataclass
+class Name:
+    """A name of the model. `kind`: leaf, const, free (each without `default` until bound) or intermediate."""
+
+    label: str
+    node: int
+    kind: str
+    span: Span
+    default: int | None = None
+    bound: bool = False
+    aliases: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Condition:
+    """A `domain` line."""
+
+    node: int
+    span: Span
+
+
+@dataclass(frozen=True)
+class ClaimLine:
+    """A `claim` line: two nodes that are equal wherever the condition holds."""
+
+    name: str | None
+    left: int
+    right: int
+    condition: int | None
+    span: Span
+    left_span: Span
+    right_span: Span
+
+
+@dataclass(frozen=True)
+class ExpectLine:
+    """An `expect` line; `text` is the number as written, where the right side is one."""
+
+    left: int
+    right: int
+    text: str | None
+    tolerance: Tolerance
+    span: Span
+    left_span: Span
+
+
+@dataclass
+class Resolved:
+    """A model with all names resolved. `names` is in the order of the file, by label; earlier definitions of `x` are
+    labelled `x@1`, `x@2`. `used` are the bindings that found a name."""
+
+    source: Source
+    graph: Graph
+    names: dict[str, Name] = field(default_factory=dict)
+    aliases: dict[str, str] = field(default_factory=dict)
+    counts: dict[str, int] = field(default_factory=dict)
+    outputs: list[str] = field(default_factory=list)
+    retained: list[tuple[str, Span]] = field(default_factory=list)
+    domains: list[Condition] = field(default_factory=list)
+    claims: list[ClaimLine] = field(default_factory=list)
+    expects: list[ExpectLine] = field(default_factory=list)
+    notes: list[Diagnostic] = field(default_factory=list)
+    used: set[str] = field(default_factory=set)
+
+    def find(self, label: str) -> Name | None:
+        label = last_of(label, self.counts)
+        return self.names.get(self.aliases.get(label, label))
+
+    def known(self) -> list[str]:
+        return [*self.names, *self.aliases]
+
+    def span(self, start: int, end: int) -> Span:
+        return Span(self.source, start, end)
+
+    def node_span(self, node: int) -> Span | None:
+        start = self.graph.starts[node]
+        return Span(self.source, start, self.graph.ends[node]) if start >= 0 else None
+
+
+def last_of(label: str, counts: dict[str, int]) -> str:
+    """`x` for `x@2` when `x` has two definitions: the last keeps the bare name, but may be asked for by its number."""
+    numbered = _NUMBERED.fullmatch(label)
+    if numbered and int(numbered[2]) == counts.get(numbered[1]):
+        return numbered[1]
+    return label

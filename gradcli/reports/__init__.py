@@ -1,0 +1,1 @@
+"""Results, graphs and the table as text. One file per report; none knows another."""

@@ -1,0 +1,74 @@
+"""What the library returns, and what reports and commands print."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+Column: TypeAlias = NDArray[np.float64]
+Number: TypeAlias = float | Column
+
+
+@dataclass(frozen=True)
+class Result:
+    """One evaluation. Each number is a float, or a float64 array of shape (rows,).
+
+    `gradients` has every name that was asked for; None where there is none (`reasons` of the program says why).
+    `retained` has the gradients of retained intermediates, `values` the value of every name that was asked for.
+    """
+
+    output: str
+    value: Number
+    gradients: Mapping[str, Number | None]
+    retained: Mapping[str, Number | None] = field(default_factory=dict)
+    values: Mapping[str, Number] = field(default_factory=dict)
+    hessian: Mapping[str, Mapping[str, Number]] = field(default_factory=dict)
+    rows: int = 1
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """One name as PyTorch would describe it, and why its gradient is what it is."""
+
+    name: str
+    is_leaf: bool
+    requires_grad: bool
+    retains_grad: bool
+    gradient: Number | None
+    reason: str
+    help: str | None = None
+    line: int | None = None
+
+
+@dataclass(frozen=True)
+class Check:
+    """The verdict on one derivative, claim, expectation, or gradient of another program.
+
+    `digits`: for a derivative, how many digits of the float64 gradient are right at the worst point; for a claim to how
+    many it was judged. `points`: how many points counted. `counterexample`: values by name at a point that decides.
+    """
+
+    kind: str
+    name: str
+    text: str
+    line: int
+    column: int
+    verdict: str
+    points: int
+    digits: float | None = None
+    seed: int | None = None
+    symbolic: str = "unknown"
+    output: str | None = None
+    by: str | None = None
+    counterexample: Mapping[str, str] | None = None
+    left: str | None = None
+    right: str | None = None
+    hint: str | None = None
+    replay: str | None = None
+    note: str | None = None
+    branches: tuple[int, int] | None = None
+    end_column: int | None = None
