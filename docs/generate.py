@@ -2,14 +2,14 @@
 
     python docs/generate.py              README.md and docs/*.md
     python docs/generate.py samples      samples/*.out and samples/errors/*.message
-    python docs/generate.py --fresh ...  also lines that differ in the last digits of their numbers only
+    python docs/generate.py --fresh ...  also what differs in the last digits of its numbers only
 
 In a `console` block each line that begins with `$ ` is run in the project's folder, and the lines below it are what a
 terminal shows; `> ` carries a command on. A command must end with status 0, the last one with N where the block is
 marked `console exit=N`, and any one that `$ echo $?` follows with what is printed there. `pycon` blocks are sessions of
 Python. What stands between `<!-- NAME -->` and `<!-- end NAME -->` comes from the function of that name below.
 
-Processors differ in the last bit of exp and its like. A line is therefore kept where only last digits differ, so that
+Processors differ in the last bit of exp and its like. An output is kept where only last digits differ, so that
 the files are the same on every machine.
 """
 
@@ -43,6 +43,7 @@ WIDTH = "100"
 _FENCE = re.compile(r"^```(console|pycon)\b([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _MARKED = re.compile(r"(<!-- ([a-z ]+) -->\n)(.*?)(<!-- end \2 -->)", re.DOTALL)
 _NUMBER = re.compile(r"-?(?:\d+\.\d+(?:e[+-]?\d+)?|\d+e[+-]?\d+)")
+_BEGINS = re.compile(r"^(?=\$ |>>> |```|\|)", re.MULTILINE)  # a command, an example, a block, a line of a table
 _SHELL = re.compile(r"[|<>&;`$]")
 
 
@@ -302,9 +303,12 @@ GENERATORS: dict[str, Callable[[], str]] = {
 
 
 def settled(old: str, made: str) -> str:
-    """The new text, with each old line that differs from its new one in last digits only."""
-    before, after = old.splitlines(keepends=True), made.splitlines(keepends=True)
-    masked = [[re.sub(r" +", " ", _NUMBER.sub("#", line)) for line in lines] for lines in (before, after)]
+    """The new text, with each old output that differs from its new one in last digits only.
+
+    An output is kept or replaced as a whole: columns are as wide as their longest number.
+    """
+    before, after = _BEGINS.split(old), _BEGINS.split(made)
+    masked = [[re.sub(r" +", " ", _NUMBER.sub("#", part)) for part in parts] for parts in (before, after)]
     for a, b, size in difflib.SequenceMatcher(None, *masked, autojunk=False).get_matching_blocks():
         for k in range(size):
             if same_numbers(before[a + k], after[b + k]):

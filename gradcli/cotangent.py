@@ -13,10 +13,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from gradcli.graph import is_simple
+from gradcli.graph import Node, is_simple
 
 if TYPE_CHECKING:
-    from gradcli.graph import Graph, Node
+    from gradcli.graph import Graph
 
 _SPINE = 6  # how many factors back a division looks for the one it cancels
 
@@ -24,17 +24,21 @@ _SPINE = 6  # how many factors back a division looks for the one it cancels
 class Cotangent:
     """`scale` times the node `index`, where the node `mask` (or None) is true; index -1 is exactly zero.
 
-    Keeping the constant factor apart merges constants and signs, and lets sums see `c - c`. Only short binary
-    fractions go into it, so that it stays exact when the graph is evaluated to fifty digits.
+    `clean`: the node is 0 already where it does not count. Keeping the constant factor apart merges constants and
+    signs, and lets sums see `c - c`; only short binary fractions go into it, so that it stays exact when the graph is
+    evaluated to fifty digits.
     """
 
-    __slots__ = ("graph", "index", "mask", "scale")
+    __slots__ = ("clean", "graph", "index", "mask", "scale")
 
-    def __init__(self, graph: Graph, index: int, scale: float = 1.0, mask: int | None = None) -> None:
+    def __init__(
+        self, graph: Graph, index: int, scale: float = 1.0, mask: int | None = None, clean: bool = False
+    ) -> None:
         self.graph = graph
         self.index = index
         self.scale = scale
         self.mask = mask
+        self.clean = clean
 
     @classmethod
     def seed(cls, graph: Graph) -> Cotangent:
@@ -61,19 +65,20 @@ class Cotangent:
         if self.index < 0:
             return self
         graph = self.graph
-        factor = graph.handle(self.index).lift(other)
-        number = graph.simple(factor)
-        if number == 0:
-            return self.zero()
-        if number is not None and is_simple(scale := self.scale * number):
-            return Cotangent(graph, self.index, scale, self.mask)
+        factor = other.index if isinstance(other, Node) else graph.handle(self.index).lift(other)
+        if factor in graph.numbers:
+            number = graph.simple(factor)
+            if number == 0:
+                return self.zero()
+            if number is not None and is_simple(scale := self.scale * number):
+                return Cotangent(graph, self.index, scale, self.mask)
         return Cotangent(graph, multiply(graph, self.index, factor), self.scale, self.mask)
 
     def __truediv__(self, other: Node | float) -> Cotangent:
         if self.index < 0:
             return self
         graph = self.graph
-        factor = graph.handle(self.index).lift(other)
+        factor = other.index if isinstance(other, Node) else graph.handle(self.index).lift(other)
         number = graph.simple(factor)
         if number and is_simple(scale := self.scale / number) and scale * number == self.scale:
             return Cotangent(graph, self.index, scale, self.mask)
@@ -139,6 +144,8 @@ class Cotangent:
         if self.mask is None or self.index < 0:
             return self
         graph = self.graph
+        if self.clean:
+            return Cotangent(graph, self.index, self.scale)
         return Cotangent(graph, graph.add("where", self.mask, self.index, graph.constant(0.0)), self.scale)
 
     def node(self) -> int:
@@ -158,29 +165,48 @@ class Cotangent:
         return graph.add("mul", self.index, graph.constant(self.scale))
 
     def spread(self, like: Node | int) -> Cotangent:
-        """The cotangent of every row of a column, from that of its sum."""
+        """The cotangent of every row of a column, from that of its sum; a mask stays a mask."""
         if self.index < 0:
             return self
-        inner, shape = self.masked(), like if isinstance(like, int) else like.index
-        return Cotangent(self.graph, self.graph.add("spread", inner.index, shape), inner.scale)
+        shape = like if isinstance(like, int) else like.index
+        return Cotangent(self.graph, self.graph.add("spread", self.index, shape), self.scale, self.mask)
 
     def gather(self, like: Node | int) -> Cotangent:
-        """The cotangent of a scalar that was used in every row of `like`: the sum over its rows."""
-        if self.index < 0:
+        """The cotangent of a scalar that was used in every row of `like`: the sum over its rows (a scalar has one). It
+        counts where any of the rows counts."""
+        graph, shape = self.graph, like if isinstance(like, int) else like.index
+        if self.index < 0 or not graph.columns[shape]:
             return self
-        graph, inner, shape = self.graph, self.masked(), like if isinstance(like, int) else like.index
-        if graph.columns[inner.index]:
-            return Cotangent(graph, graph.add("gather", inner.index), inner.scale)
-        return Cotangent(graph, multiply(graph, inner.index, graph.add("rows", shape)), inner.scale)
+        mask = self.mask
+        if mask is None or not graph.columns[mask]:
+            if graph.columns[self.index]:
+                return Cotangent(graph, graph.add("gather", self.index), self.scale, mask)
+            return Cotangent(graph, multiply(graph, self.index, graph.add("rows", shape)), self.scale, mask)
+        inner = self.masked()
+        counted = graph.add("gt", graph.add("gather", graph.add("_number", mask)), graph.constant(0.0))
+        return Cotangent(graph, graph.add("gather", inner.index), inner.scale, counted, clean=True)
 
 
 def multiply(graph: Graph, c: int, factor: int) -> int:
     """c * factor; a matching divisor cancels."""
     if graph.number(c) == 1.0:
         return factor
-    if graph.ops[c] == "div" and graph.arguments(c)[1] == factor:
-        return graph.arguments(c)[0]
+    if graph.ops[c] == "div":
+        rest, divisor = graph.arguments(c)
+        if divisor == factor:
+            return rest
+        if graph.ops[factor] == "exp" and _one_plus(graph, divisor, factor):
+            # e/(1 + e) as sigmoid: where e overflows, a hand-written 1/(1 + exp(-x)) has slope 0, not 0*inf
+            return multiply(graph, rest, graph.add("sigmoid", graph.arguments(factor)[0]))
     return graph.add("mul", c, factor)
+
+
+def _one_plus(graph: Graph, node: int, term: int) -> bool:
+    """Whether a node is 1 plus the term."""
+    if graph.ops[node] != "add":
+        return False
+    a, b = graph.arguments(node)
+    return (a == term and graph.number(b) == 1.0) or (b == term and graph.number(a) == 1.0)
 
 
 def divide(graph: Graph, c: int, factor: int) -> int:

@@ -8,20 +8,19 @@ Why a gradient is zero is said by `gradcli.zeros`.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 from gradcli.calculus.adjoint import carries, depends
 from gradcli.errors import BindingError, GradcliError, GradientError, shown
 from gradcli.language.resolved import Name
+from gradcli.leaves import requires_grad
 from gradcli.primitives import BOOLEAN, TABLE
 from gradcli.results import Explanation
-from gradcli.source import Span
+from gradcli.zeros import Reason, why_zero
 
 if TYPE_CHECKING:
-    from gradcli.api import Model, Program
-
-Reason: TypeAlias = tuple[str, str | None, Span | None]
-"""One sentence, a remedy where there is one, and the place that is the cause."""
+    from gradcli.api import Model
+    from gradcli.compiled import Program
 
 _MOST_FEEDERS = 6  # leaves that a remedy lists
 
@@ -45,7 +44,7 @@ def explain(
         fact = f"{model.source.name} defines nothing that can be an output"
         raise BindingError.of(fact, help="end it with a definition or an expression")
     if retain is None:
-        from gradcli.api import requires_grad
+        from gradcli.leaves import requires_grad
 
         requires = requires_grad(model.resolved, no_grad)
         retain = [label for label, _ in model.resolved.retained if requires[model.resolved.names[label].node]]
@@ -67,8 +66,6 @@ def _one(
     leaf = name.kind != "intermediate" or not requires
     why, remedy, span = reason(program, name, gradient, missing)
     if gradient is not None and _is_zero(gradient):
-        from gradcli.zeros import why_zero
-
         why, remedy, span = why_zero(program, name, program.values(values)[0])
     line = span.line if span else name.span.line
     return Explanation(name.label, leaf, requires, name.label in program.retained, gradient, why, remedy, line)
@@ -126,7 +123,6 @@ def feeding(program: Program, name: Name) -> list[str]:
 
 def cut(model: Model, name: Name, no_grad: Iterable[str]) -> Reason:
     """Why a name does not require grad, how to change it, and where."""
-    from gradcli.api import requires_grad
 
     label, off = name.label, set(no_grad)
     if label in off:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Iterable
+from copy import copy
 
 _ROOM = 1024
 OF_ONE_ROW = frozenset(("gather", "min_rows", "max_rows", "prod_rows"))
@@ -42,7 +43,7 @@ class Graph:
     """
 
     def __init__(self, reductions: frozenset[str] = frozenset(), shaped: bool = True) -> None:
-        self.reductions = reductions
+        self.special = reductions | {"spread"}
         self.shaped = shaped
         self.ops: list[str] = []
         self._first = array("i", (0,))
@@ -59,11 +60,25 @@ class Graph:
         self._table = array("i", (-1,)) * _ROOM
         self._limit = _ROOM // 2
 
+    def copy(self, shaped: bool = False) -> Graph:
+        """The same nodes, to be appended to apart."""
+        other = copy(self)
+        for name, value in vars(self).items():
+            if not isinstance(value, (bool, frozenset, tuple)):
+                setattr(other, name, copy(value))
+        other.shaped = shaped
+        return other
+
     def __len__(self) -> int:
         return len(self.ops)
 
     def arguments(self, node: int) -> array[int]:
         return self._flat[self._first[node] : self._first[node + 1]]
+
+    def layout(self) -> tuple[list[str], array[int], array[int]]:
+        """The arrays themselves, for loops over all nodes: operations, and where the arguments of node i are,
+        `flat[first[i]:first[i + 1]]`."""
+        return self.ops, self._first, self._flat
 
     def _append(self, op: str, arguments: Iterable[int], column: int) -> int:
         node = len(self.ops)
@@ -109,30 +124,37 @@ class Graph:
         columns = self.columns
         column = 0
         for a in arguments:
-            column |= columns[a]
-        if op in self.reductions:
+            if columns[a]:
+                column = 1
+        if op in self.special:
+            if op == "spread":
+                return self.intern(op, arguments, 1) if column else arguments[0]
             if not column and self.shaped:
                 if op == "rows":
                     return self.constant(1.0)
                 if op in OF_ONE_ROW:
                     return arguments[0]
             column = 0
-        elif op == "spread" and not column:
-            return arguments[0]
         return self.intern(op, arguments, column)
 
     def intern(self, op: str, arguments: tuple[int, ...], column: int) -> int:
-        ops, first, flat, table = self.ops, self._first, self._flat, self._table
+        ops, first, table = self.ops, self._first, self._table
         mask = len(table) - 1
         slot = hash((op, arguments)) & mask
-        count = len(arguments)
-        while (node := table[slot]) >= 0:
-            if ops[node] == op:
-                low = first[node]
-                if first[node + 1] - low == count and all(flat[low + i] == a for i, a in enumerate(arguments)):
-                    return node
+        node = table[slot]
+        while node >= 0:
+            if ops[node] == op and tuple(self._flat[first[node] : first[node + 1]]) == arguments:
+                return node
             slot = (slot + 1) & mask
-        node = self._append(op, arguments, column)
+            node = table[slot]
+        node = len(ops)
+        ops.append(op)
+        self._flat.extend(arguments)
+        first.append(len(self._flat))
+        self.columns.append(column)
+        start, end = self.place
+        self.starts.append(start)
+        self.ends.append(end)
         table[slot] = node
         if node > self._limit:
             self._grow()

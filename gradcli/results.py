@@ -15,7 +15,7 @@ Number: TypeAlias = float | Column
 
 @dataclass(frozen=True)
 class Result:
-    """One evaluation. Each number is a float, or a float64 array of shape (rows,).
+    """One evaluation. Each number is a float, or a float64 array of shape (rows,); with many digits a decimal text.
 
     `gradients` has every name that was asked for; None where there is none (`reasons` of the program says why).
     `retained` has the gradients of retained intermediates, `values` the value of every name that was asked for.
@@ -46,10 +46,14 @@ class Explanation:
 
 @dataclass(frozen=True)
 class Check:
-    """The verdict on one derivative, claim, expectation, or gradient of another program.
+    """The verdict on one derivative, claim, expectation, or gradient of another program: agrees, wrong or undecided.
 
     `digits`: for a derivative, how many digits of the float64 gradient are right at the worst point; for a claim to how
-    many it was judged. `points`: how many points counted. `counterexample`: values by name at a point that decides.
+    many it was judged. `conditioning`: how many digits the rounding of the inputs alone would leave there, where some
+    are lost. `points`: how many points, or rows of another program's table, counted. `counterexample`: values by
+    name at a point that decides, numbers or lists of them. `symbolic`: what a simplification of the difference gave.
+    `bound`: what another program's numbers were held to. `row`: the first wrong data row, from 1. `part`: the file that
+    the line is in, or `-e`.
     """
 
     kind: str
@@ -64,7 +68,7 @@ class Check:
     symbolic: str = "unknown"
     output: str | None = None
     by: str | None = None
-    counterexample: Mapping[str, str] | None = None
+    counterexample: Mapping[str, float | list[float]] | None = None
     left: str | None = None
     right: str | None = None
     hint: str | None = None
@@ -72,3 +76,7 @@ class Check:
     note: str | None = None
     branches: tuple[int, int] | None = None
     end_column: int | None = None
+    conditioning: float | None = None
+    bound: str | None = None
+    row: int | None = None
+    part: str = ""

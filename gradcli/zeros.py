@@ -7,7 +7,9 @@ every way are the cause.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
 
 from gradcli.calculus.adjoint import depends, pull
 from gradcli.calculus.simplify import simplify
@@ -15,7 +17,6 @@ from gradcli.calculus.specialise import specialise
 from gradcli.cotangent import Cotangent
 from gradcli.engine import execute
 from gradcli.engine.program import schedule
-from gradcli.explain import Reason
 from gradcli.graph import Graph
 from gradcli.language.resolved import Name
 from gradcli.results import Number
@@ -23,6 +24,9 @@ from gradcli.source import Source, Span
 
 if TYPE_CHECKING:
     from gradcli.api import Program
+
+Reason: TypeAlias = tuple[str, str | None, Span | None]
+"""One sentence, a remedy where there is one, and the place that is the cause."""
 
 _STEPS = frozenset(("floor", "ceil", "round", "trunc", "sign", "step", "floordiv"))
 _EXTREMES = frozenset(("max", "min", "max_rows", "min_rows"))
@@ -78,8 +82,10 @@ def _first_flat(
 def _slope(graph: Graph, node: int, argument: int) -> int | None:
     """The derivative of one operation by one of its operands, as a node; None where it is zero everywhere."""
     arguments = list(graph.arguments(node))
-    parts = [p for a, p in zip(arguments, pull(graph, node, Cotangent.seed(graph), arguments), strict=True)
-             if a == argument and p is not None]  # fmt: skip
+    pulled = zip(arguments, pull(graph, node, Cotangent.seed(graph), arguments), strict=True)
+    parts = [part for a, part in pulled if a == argument and part is not None]
+    if not parts:
+        return None
     total = Cotangent.total(parts)
     return None if total.is_zero else total.node()
 
@@ -87,7 +93,7 @@ def _slope(graph: Graph, node: int, argument: int) -> int | None:
 def _evaluated(graph: Graph, nodes: list[int], values: Mapping[str, Number]) -> dict[int, float]:
     machine, placed = simplify(graph, nodes)
     numbers = execute.run(schedule(machine, placed), values, 1)
-    return {n: float(x) for n, x in zip(nodes, numbers, strict=True)}
+    return {n: float(np.ravel(x)[0]) for n, x in zip(nodes, numbers, strict=True)}
 
 
 def _cancelled(program: Program, graph: Graph, edges: list[tuple[int, int]]) -> Reason:

@@ -128,9 +128,11 @@ def test_neuron_agrees_with_pytorch() -> None:
 
 
 def test_last_digits_are_kept_and_changes_are_not() -> None:
-    old = "a  1.0000000000000002\nb  2.0\n"
-    assert generate.settled(old, "a  1.0\nb  2.5\n") == "a  1.0000000000000002\nb  2.5\n"
-    assert generate.settled(old, "a  1.1\nb  2.0\n") == "a  1.1\nb  2.0\n"
+    old = "$ one\na  1.0000000000000002  3\n$ two\nb  2.0\n"
+    made = "$ one\na  1.0  3\n$ two\nb  2.5\n"
+    assert generate.settled(old, made) == old.replace("2.0", "2.5")
+    assert generate.settled(old, made.replace("  3", "  none")) == made.replace("  3", "  none")
+    assert generate.settled("x  1.0\n", "x  1.00000000001\n") == "x  1.00000000001\n"
     assert generate.settled("x  1.0\n", "y  1.0\n") == "y  1.0\n"
 
 

@@ -46,13 +46,28 @@ def depends(graph: Graph, wanted: Iterable[int], top: int) -> bytearray:
     wanted = list(wanted)
     for node in wanted:
         marks[node] = 1
-    ops = graph.ops
+    ops, first, flat = graph.layout()
     for node in range(min(wanted, default=top), top + 1):
         if not marks[node]:
-            arguments = graph.arguments(node)
-            if any(marks[a] for a in arguments):
-                flow = carries(ops[node], len(arguments))
-                marks[node] = any(marks[a] and c for a, c in zip(arguments, flow, strict=True))
+            low, high = first[node], first[node + 1]
+            for i in range(low, high):
+                if marks[flat[i]] and carries(ops[node], high - low)[i - low]:
+                    marks[node] = 1
+                    break
+    return marks
+
+
+def receives(graph: Graph, output: int) -> bytearray:
+    """A mark for every node that gets a gradient from the output."""
+    marks = bytearray(len(graph))
+    marks[output] = 1
+    ops, first, flat = graph.layout()
+    for node in range(output, -1, -1):
+        if marks[node]:
+            low, high = first[node], first[node + 1]
+            for i in range(low, high):
+                if not marks[flat[i]] and carries(ops[node], high - low)[i - low]:
+                    marks[flat[i]] = 1
     return marks
 
 
@@ -71,26 +86,31 @@ def adjoints(graph: Graph, output: int, wanted: Iterable[int]) -> dict[int, int]
     found: dict[int, int] = {}
     if active[output]:
         cotangents[output] = [Cotangent.seed(graph)]
-    ops, columns, place = graph.ops, graph.columns, graph.place
+    ops, first, flat = graph.layout()
+    columns, starts, ends, place = graph.columns, graph.starts, graph.ends, graph.place
     for node in range(output, min(wanted, default=output) - 1, -1):
         parts = cotangents.pop(node, None)
         if parts is None:
             continue
-        graph.place = (graph.starts[node], graph.ends[node])
-        g = Cotangent.total(parts)
+        graph.place = (starts[node], ends[node])
+        g = parts[0] if len(parts) == 1 else Cotangent.total(parts)
         if node in wanted:
             found[node] = shaped_as(graph, g.node(), node if columns[node] else output)
-        arguments = graph.arguments(node)
-        if not any(active[a] for a in arguments):
+        arguments = flat[first[node] : first[node + 1]]
+        if not [a for a in arguments if active[a]]:
             continue
-        if per_row and ops[node] in _MIXING:
-            raise MixedRows(ops[node], (graph.starts[node], graph.ends[node]))
+        column = columns[node]
+        if per_row and ops[node] in _MIXING and [a for a in arguments if columns[a]]:
+            raise MixedRows(ops[node], (starts[node], ends[node]))
         for a, part in zip(arguments, pull(graph, node, g, arguments), strict=True):
             if part is None or not active[a]:
                 continue
-            if columns[node] and not columns[a] and not per_row:
+            if column and not columns[a] and not per_row:
                 part = part.gather(node)
-            cotangents.setdefault(a, []).append(part)
+            if a in cotangents:
+                cotangents[a].append(part)
+            else:
+                cotangents[a] = [part]
     graph.place = place
     return found
 
@@ -105,7 +125,7 @@ def pull(graph: Graph, node: int, g: Cotangent, arguments: Iterable[int]) -> Ite
         return (g,)
     rule = TABLE[op].rule
     assert rule is not None, f"{op} should have been expanded"
-    return rule(g, Node(graph, node), *(Node(graph, a) for a in arguments))
+    return rule(g, Node(graph, node), *[Node(graph, a) for a in arguments])
 
 
 def shaped_as(graph: Graph, node: int, like: int) -> int:

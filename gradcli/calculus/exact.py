@@ -11,7 +11,8 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
-from functools import cache, reduce
+from functools import cache, lru_cache, reduce
+from threading import get_ident
 from typing import Any, TypeAlias
 
 from gradcli.graph import Graph
@@ -672,14 +673,30 @@ def _apply(m: Numbers, op: str, arguments: list[Any]) -> Any:
     return [m.num(exact(m, *row)) for row in zip(*columns, strict=True)]
 
 
+def numbers(digits: int) -> Numbers:
+    """The namespace for so many digits; one a thread, since a context of mpmath changes its precision as it works."""
+    return _numbers(digits, get_ident())
+
+
+@lru_cache(maxsize=32)
+def _numbers(digits: int, thread: int) -> Numbers:
+    return Numbers(digits)
+
+
 def evaluate(graph: Graph, nodes: Iterable[int], leaves: Mapping[str, Given], digits: int) -> list[Any]:
     """The nodes of a specialised graph (before `simplify`) to `digits` digits: an mpf each, or a list of them.
 
     `leaves` has a number for every leaf that is needed, or a sequence of them for a column: decimal texts and fractions
     count exactly, floats as the binary numbers that they are. Nothing raises for what has no value: it is nan.
     """
-    m = Numbers(digits)
     nodes = list(nodes)
+    values = evaluate_all(graph, nodes, leaves, digits)
+    return [[v.value for v in values[n]] if _is_column(values[n]) else values[n].value for n in nodes]
+
+
+def evaluate_all(graph: Graph, nodes: Iterable[int], leaves: Mapping[str, Given], digits: int) -> list[Any]:
+    """As `evaluate`, for every node that the given ones need: a `Real` or a list of them by node, None for the others."""
+    m = numbers(digits)
     needed = graph.reachable(nodes)
     values: list[Any] = [None] * len(graph)
     for node, op in enumerate(graph.ops):
@@ -695,4 +712,4 @@ def evaluate(graph: Graph, nodes: Iterable[int], leaves: Mapping[str, Given], di
             values[node] = values[graph.arguments(node)[0]]
         else:
             values[node] = _apply(m, op, [values[a] for a in graph.arguments(node)])
-    return [[v.value for v in values[n]] if _is_column(values[n]) else m.raw(values[n]) for n in nodes]
+    return values

@@ -13,7 +13,10 @@ from math import frexp
 from gradcli.graph import OF_ONE_ROW, Graph, Node
 from gradcli.primitives import BOOLEAN, REDUCTIONS, TABLE
 
-_TAKES_CONDITIONS = frozenset(("and", "or", "not", "where", "_number"))
+_STRUCTURAL = OF_ONE_ROW | {"name", "detach", "spread", "rows"}
+_OVER_ROWS = frozenset(name for name, primitive in TABLE.items() if primitive.reduction)
+_FORMULAS = {name: primitive.formula for name, primitive in TABLE.items() if primitive.formula is not None}
+_TAKES_CONDITIONS = frozenset(("and", "or", "not", "_number"))
 _COMMUTES = frozenset(("add", "mul", "and", "or", "eq", "ne"))
 
 
@@ -24,30 +27,46 @@ class Machine(Graph):
         super().__init__(REDUCTIONS, shaped=False)
 
     def add(self, op: str, *arguments: int) -> int:
-        if op in ("name", "detach"):
-            return arguments[0]
-        if op == "spread":
-            return self.spread(arguments[0])
-        if op == "rows":
-            return self.intern("rows", (), 0) if self.columns[arguments[0]] else self.constant(1.0)
-        if op in OF_ONE_ROW and not self.columns[arguments[0]]:
-            return arguments[0]
-        if self._all_spread(arguments):
-            return self._hoisted(op, arguments)
-        if op not in REDUCTIONS and any(self.columns[a] for a in arguments):
-            arguments = tuple(self._inner(a) for a in arguments)
-        formula = TABLE[op].formula
+        if op in _STRUCTURAL:
+            return self._structural(op, arguments)
+        ops, columns = self.ops, self.columns
+        column = conditions = 0
+        for a in arguments:
+            if columns[a]:
+                column = 1
+            if ops[a] in BOOLEAN:
+                conditions = 1
+        if column and op not in _OVER_ROWS:
+            if self._all_spread(arguments):
+                return self._hoisted(op, arguments)
+            arguments = tuple([self._inner(a) for a in arguments])
+        formula = _FORMULAS.get(op)
         if formula is not None:
-            return formula(*(Node(self, a) for a in arguments)).index
-        ops = self.ops
-        if op not in _TAKES_CONDITIONS and any(ops[a] in BOOLEAN for a in arguments):
-            arguments = tuple(self.add("_number", a) if ops[a] in BOOLEAN else a for a in arguments)
-        shorter = _REWRITES[op](self, *arguments) if op in _REWRITES else None
-        if shorter is not None:
-            return shorter
-        if op in _COMMUTES and arguments[0] > arguments[1]:
-            arguments = (arguments[1], arguments[0])
-        return super().add(op, *arguments)
+            return formula(*[Node(self, a) for a in arguments]).index
+        if conditions and op not in _TAKES_CONDITIONS:
+            first = 1 if op == "where" else 0
+            numbers = [self.add("_number", a) if ops[a] in BOOLEAN else a for a in arguments[first:]]
+            arguments = (*arguments[:first], *numbers)
+        rewrite = _REWRITES.get(op)
+        if rewrite is not None:
+            shorter = rewrite(self, *arguments)
+            if shorter is not None:
+                return shorter
+            if op in _COMMUTES and arguments[0] > arguments[1]:
+                arguments = (arguments[1], arguments[0])
+        return self.intern(op, arguments, 0 if op in REDUCTIONS else column)
+
+    def _structural(self, op: str, arguments: tuple[int, ...]) -> int:
+        inner = arguments[0]
+        if op in ("name", "detach"):
+            return inner
+        if op == "spread":
+            return self.spread(inner) if len(arguments) == 1 or self.columns[arguments[1]] else inner
+        if op == "rows":
+            return self.intern("rows", (), 0) if self.columns[inner] else self.constant(1.0)
+        if not self.columns[inner]:
+            return inner
+        return self._hoisted(op, arguments) if self.ops[inner] == "spread" else self.intern(op, arguments, 0)
 
     def spread(self, node: int) -> int:
         """A scalar in every row; what it is like need not be kept, since all columns have the same number of rows."""
@@ -136,7 +155,7 @@ def _div(m: Machine, a: int, b: int) -> int | None:
 
 def _where(m: Machine, c: int, a: int, b: int) -> int | None:
     if a == b:
-        return a
+        return m.spread(a) if m.columns[c] else a
     if m.ops[c] == "not":
         return m.add("where", m.arguments(c)[0], b, a)
     if m.ops[c] not in BOOLEAN:
@@ -161,6 +180,10 @@ def _ne(m: Machine, a: int, b: int) -> int | None:
     return m.arguments(a)[0] if m.ops[a] == "_number" and m.number(b) == 0 else None
 
 
+def _plain(m: Machine, a: int, b: int) -> int | None:
+    return None
+
+
 _REWRITES: dict[str, Callable[..., int | None]] = {
     "neg": _neg,
     "add": _add,
@@ -173,6 +196,7 @@ _REWRITES: dict[str, Callable[..., int | None]] = {
     "not": _not,
     "_number": _number,
     "ne": _ne,
+    "eq": _plain,
 }
 
 

@@ -12,12 +12,17 @@ from gradcli.calculus.adjoint import derivative
 from gradcli.graph import Graph, Node
 from gradcli.primitives import TABLE, new_graph
 
+# What does not stay as it stands in a text of scalars.
+_CHANGED = frozenset(name for name, row in TABLE.items() if row.composite or row.reduction) | {"d"}
+
 
 def specialise(text: Graph, columns: Collection[str], roots: Iterable[int]) -> tuple[Graph, array[int]]:
     """A new graph of what the roots need, and where each node of the text went (-1: nowhere).
 
     Raises MixedRows from a `d` that would mix rows.
     """
+    if not columns and not text.lists and _CHANGED.isdisjoint(text.ops):
+        return text.copy(shaped=True), array("i", range(len(text)))
     graph = new_graph()
     at = array("i", (-1,)) * len(text)
     needed = text.reachable(roots)
@@ -26,7 +31,7 @@ def specialise(text: Graph, columns: Collection[str], roots: Iterable[int]) -> t
             continue
         graph.place = (text.starts[node], text.ends[node])
         if op == "leaf":
-            at[node] = graph.leaf(text.labels[node], text.labels[node] in columns)
+            at[node] = graph.leaf(text.labels[node], text.labels[node] in columns or node in text.lists)
         elif op == "constant":
             at[node] = graph.constant(*text.numbers[node])
         elif op == "name":
@@ -40,8 +45,7 @@ def build(graph: Graph, op: str, arguments: list[int]) -> int:
     """One operation of the text; what is made of other rows is made of them here."""
     if op == "d":
         return derivative(graph, *arguments)
-    primitive = TABLE[op]
-    if primitive.rule is None or (primitive.reduction and not any(graph.columns[a] for a in arguments)):
+    if TABLE[op].composite:
         return expand(graph, op, arguments)
     return graph.add(op, *arguments)
 

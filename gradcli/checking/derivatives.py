@@ -1,7 +1,7 @@
 """Is the rule right, and are the digits right: every derivative of an output, by three witnesses.
 
-The engine's adjoint graph and the symbolic witness are evaluated at the same points to fifty digits; they agree to forty
-or somebody is wrong. The function itself, differenced at twice the digits, is the third witness and says who. At a kink
+The engine's adjoint graph and the symbolic witness are evaluated at the same points to fifty digits; they agree to
+forty or somebody is wrong. The function itself, differenced at twice the digits, is the third witness and says who. At a kink
 the one-sided slopes count: a gradient between them is accepted, and the kink is named.
 """
 
@@ -10,283 +10,215 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from gradcli.calculus.adjoint import MixedRows, adjoints
-from gradcli.calculus.exact import evaluate
-from gradcli.calculus.specialise import expand, specialise
-from gradcli.checking.exactly import AGREE, DIGITS, MORE, MOST, exact, is_nan, leaves, near, real_numbers, rows_of, spell
-from gradcli.checking.points import Branches, Point, Sampler, seed_of
-from gradcli.checking.witness import EXPANDED, Sweep
+from gradcli.api import Model, Program
+from gradcli.checking.branches import Branches
+from gradcli.checking.exactly import DIGITS, MORE, MOST, is_nan, leaves, near, slope_text, spell, spell_both
+from gradcli.checking.names import call, common_rows, placed, point_text, sampled_names
+from gradcli.checking.points import Point, Sampler, seed_of
+from gradcli.checking.shapes import Shape, conditioning, one_sided, raw, resolution, shape_of
+from gradcli.checking.witness import Sweep
 from gradcli.errors import BindingError, Diagnostic
-from gradcli.graph import Graph
 from gradcli.language.lower import Name
-from gradcli.results import Check, Column, Number
-
-if TYPE_CHECKING:
-    from gradcli.api import Model, Program
+from gradcli.results import Check, Number
 
 _FLOAT_DIGITS = 15.95
-
-
-@dataclass
-class _Shape:
-    """The graphs of one output for one set of columns: forward with adjoints, and the witness's own."""
-
-    graph: Graph
-    output: int
-    by: dict[str, int]
-    adjoint: dict[str, int]
-    last: int
-    witness: Graph
-    witness_output: int
-    witness_by: dict[str, int]
+_LOST = 14.0  # digits below which it is said what the conditioning leaves
+_INF = math.inf
 
 
 @dataclass
 class _Verdict:
-    """What has been found for one leaf so far."""
+    """What has been found for one leaf so far; `worst` is where the most digits are lost."""
 
     points: int = 0
     digits: float = _FLOAT_DIGITS
+    worst: tuple[Shape, int, dict[str, Any]] | None = None
     wrong: dict[str, Any] | None = None
     kink: str | None = None
     doubt: str | None = None
+    settled: int = 0  # points at which somebody has an opinion
 
 
 class DerivativeCheck:
     """All derivatives of one output of a model, checked together at the same points."""
 
-    def __init__(self, model: Model, output: str, count: int, seed: int) -> None:
+    def __init__(self, model: Model, output: str, count: int, seed: int, only: frozenset[str] | None = None) -> None:
         self.model, self.count = model, count
         self.program: Program = model.compile(output)
         self.output = self.program.output
         self.names = model.resolved.names
-        self.leaves = [n for n in self.program.wanted if n in self.program.filled]
-        needed = list(self.program.needed.values())
-        text = " ".join(f"{n.label}" for n in needed)
-        self.seed = seed_of(f"{self.output} {text} {len(model.resolved.graph)}", seed)
-        self.sampler = Sampler(model.resolved, model.point, needed, self.seed)
-        self.branches = Branches()
-        self._shapes: dict[frozenset[str], _Shape] = {}
+        self.leaves = [n for n in self.program.wanted if n in self.program.filled and n != self.output]
+        if only is not None:
+            self.leaves = [n for n in self.leaves if f"d({self.output}, {n})" in only]
+        self.needed = sampled_names(model, [self.names[self.output].node])
+        self.seed = seed_of(f"d {self.output} by {' '.join(n.label for n in self.needed)}", seed)
+        self._shapes: dict[frozenset[str], Shape] = {}
 
     def run(self) -> list[Check]:
-        """One verdict a leaf. Raises BindingError where the domain contains no point."""
+        """One verdict a leaf. Raises BindingError where the domain contains no valid point, or columns do not fit."""
         found = {n: _Verdict() for n in self.leaves}
         if not found:
             return []
-        own = self.sampler.own
-        if own is not None:
+        node = self.names[self.output].node
+        common_rows(self.model, self.needed, [node], self.names[self.output].span)
+        self.sampler = Sampler(self.model.resolved, self.model.point, self.needed, self.seed)
+        self.branches = Branches(self.model.resolved, [node])
+        if (own := self.sampler.own) is not None:
             self._visit(own, found)
         valid = 0
         for tries, point in enumerate(self.sampler.stream()):
-            if tries >= self.count * 12 or (valid >= self.count and (self.branches.complete or tries >= self.count * 3)):
+            if valid >= self.count or tries >= self.count * 12 or all(v.wrong for v in found.values()):
                 break
-            if valid < self.count or not self.branches.complete:
-                valid += self._visit(point, found)
-            if all(v.wrong for v in found.values()):
-                break
-        if own is None and valid == 0 and not any(v.points for v in found.values()):
-            self._no_points()
-        return [self._check(self.names[n], v) for n, v in found.items()]
-
-    def _no_points(self) -> None:
+            valid += self._visit(point, found)
+        for point in self.branches.unseen(self.sampler):
+            self._visit(point, found)
         domains = self.model.resolved.domains
-        span = domains[0].span if domains else self.names[self.output].span
-        raise BindingError(Diagnostic(f"no valid point for `{self.output}` was found", span,
-                                      "give the leaves values, or a `domain` in which the output is defined"))  # fmt: skip
+        if domains and not any(v.points for v in found.values()):
+            raise BindingError(Diagnostic(f"the domain contains no valid point of `{self.output}`", domains[0].span,
+                                          "widen it to where the output is defined"))  # fmt: skip
+        return [self._check(self.names[n], v) for n, v in found.items()]
 
     def _visit(self, point: Point, found: dict[str, _Verdict]) -> bool:
         """Judge every leaf at a point; False where the output has no value there."""
         shape = self._shape(frozenset(n for n, v in point.items() if isinstance(v, list)))
         values = leaves(self.model.resolved, point, own=False)
-        numbers = self._numbers(shape, values, DIGITS)
-        if any(is_nan(v) or abs(v) == math.inf for v in rows_of(numbers[shape.output])):
+        watched = [shape.at[n] for n in self.branches.watched]
+        numbers = shape.values(values, DIGITS, watched)
+        if any(is_nan(v) or abs(v) == _INF for v in raw(numbers[shape.output])):
             return False
-        if not self.branches.sides:
-            self.branches.watch(shape.graph, shape.output, shape.last)
-        watched = {a for node in self.branches.sides for a in shape.graph.arguments(node)}
-        self.branches.record(shape.graph, {a: [float(v) for v in rows_of(numbers[a])] for a in watched})
-        sweep = self._sweep(shape, numbers, values)
+        sides = self.branches.taken(lambda n: [float(v) for v in raw(numbers[shape.at[n]])])
+        self.branches.seen |= sides
+        tied = self.branches.tied(lambda n: [float(v) for v in raw(numbers[shape.at[n]])])
+        sweep = shape.sweep(numbers, values, DIGITS)
         floats = self._floats(point)
         for name, verdict in found.items():
             if verdict.wrong is None:
-                self._judge(name, verdict, shape, sweep, numbers, floats.get(name), point, values)
+                self._judge(name, verdict, shape, sweep, numbers, floats.get(name), point, values, tied)
         return True
 
-    def _numbers(self, shape: _Shape, values: dict[str, Any], digits: int) -> list[Any]:
-        """The exact value of every node that the output and its adjoints need."""
-        wanted = [n for n, mark in enumerate(shape.graph.reachable([shape.output, *shape.adjoint.values()])) if mark]
-        numbers: list[Any] = [None] * len(shape.graph)
-        for node, value in zip(wanted, evaluate(shape.graph, wanted, values, digits), strict=True):
-            numbers[node] = value
-        return numbers
-
-    def _shape(self, columns: frozenset[str]) -> _Shape:
+    def _shape(self, columns: frozenset[str]) -> Shape:
         if columns not in self._shapes:
-            resolved = self.model.resolved
-            roots = [self.names[self.output].node, *(self.names[n].node for n in self.leaves)]
-            literal = {resolved.graph.labels[n] for n in resolved.graph.lists}
-            try:
-                graph, at = specialise(resolved.graph, columns | literal, roots)
-                output, last = at[roots[0]], len(graph) - 1
-                by = {n: at[self.names[n].node] for n in self.leaves}
-                found = adjoints(graph, output, by.values())
-            except MixedRows as fault:
-                from gradcli.api import mixed_rows
-
-                raise mixed_rows(self.model, fault) from None
-            zero = graph.constant(0.0)
-            adjoint = {n: found.get(node, zero) for n, node in by.items()}
-            witness, places = graph, list(range(last + 1))
-            if EXPANDED & set(graph.ops[: last + 1]):
-                witness, places = expanded(graph, last)
-            self._shapes[columns] = _Shape(graph, output, by, adjoint, last, witness, places[output],
-                                           {n: places[node] for n, node in by.items()})  # fmt: skip
+            self._shapes[columns] = shape_of(self.model, self.output, self.leaves, columns)
         return self._shapes[columns]
 
-    def _sweep(self, shape: _Shape, numbers: list[Any], values: dict[str, Any], digits: int = DIGITS) -> Sweep:
-        if shape.witness is not shape.graph:
-            nodes = [n for n, mark in enumerate(shape.witness.reachable([shape.witness_output])) if mark]
-            numbers = [None] * len(shape.witness)
-            for node, value in zip(nodes, evaluate(shape.witness, nodes, values, digits), strict=True):
-                numbers[node] = value
-        m, real = real_numbers(numbers[: shape.witness_output + 1], digits)
-        return Sweep(shape.witness, shape.witness_output, real, m, digits)
-
     def _floats(self, point: Point) -> dict[str, Number | None]:
-        given = {n: v for n, v in point.items() if self.names[n].kind in ("leaf", "free", "const")}
-        result = self.program.run(given, threads=1)
-        return dict(result.gradients)
+        given = {n: v for n, v in point.items() if n in self.program.needed}
+        return dict(self.program.run(given, threads=1).gradients)
 
-    def _judge(self, name: str, verdict: _Verdict, shape: _Shape, sweep: Sweep, numbers: list[Any], gradient: Number | None,
-               point: Point, values: dict[str, Any]) -> None:
-        engine, slopes, sizes = self._both(name, shape, sweep, numbers)
+    def _judge(self, name: str, verdict: _Verdict, shape: Shape, sweep: Sweep, numbers: list[Any],
+               gradient: Number | None, point: Point, values: dict[str, Any], tied: bool) -> None:  # fmt: skip
+        engine, slopes, sizes = _both(name, shape, sweep, numbers)
         verdict.points += 1
         odd = [row for row, e in enumerate(engine) if not near(e, slopes[row], sizes[row])]
+        if tied and not odd:
+            self._name_kink(name, verdict, shape, engine, values, point)
         for digits in (MORE, MOST):
             if not odd:
                 break
             # a witness that cancels, such as 1 - tanh(x)^2 in the tail, comes right with more digits
-            again = self._numbers(shape, values, digits)
-            engine, slopes, sizes = self._both(name, shape, self._sweep(shape, again, values, digits), again)
+            again = shape.values(values, digits)
+            engine, slopes, sizes = _both(name, shape, shape.sweep(again, values, digits), again)
             odd = [row for row in odd if not near(engine[row], slopes[row], sizes[row])]
+        doubts = 0
         for row in odd:
-            if not self._settle(name, verdict, shape, engine[row], slopes[row], sizes[row], row, point, values):
+            who = self._settle(name, verdict, shape, engine[row], slopes[row], sizes[row], row, point, values)
+            if who == "wrong":
                 return
+            doubts += who == "doubt"
+        verdict.settled += not doubts
         if gradient is not None:
-            self._count_digits(verdict, engine, sizes, gradient)
+            self._count_digits(verdict, engine, sizes, gradient, shape, values)
 
-    def _both(self, name: str, shape: _Shape, sweep: Sweep, numbers: list[Any]) -> tuple[list[Any], list[Any], list[Any]]:
-        """Engine, witness, and the size of the witness's terms, row by row."""
-        zero = [sweep.m.num(0)]
-        node = shape.witness_by[name]
-        engine = rows_of(numbers[shape.adjoint[name]])
-        slopes = [v.value for v in sweep.adjoint.get(node, zero)]
-        sizes = [v.value for v in sweep.size.get(node, zero)]
-        rows = max(len(engine), len(slopes))
-        engine, slopes, sizes = (x if len(x) == rows else x * rows for x in (engine, slopes, sizes))
-        return engine, slopes, sizes
+    def _name_kink(self, name: str, verdict: _Verdict, shape: Shape, engine: Sequence[Any], values: dict[str, Any],
+                   point: Point) -> None:  # fmt: skip
+        """Where two sides meet, engine and witness may agree on a slope that the function does not have."""
+        for row in range(min(len(engine), 4)):
+            left, right = one_sided(shape, name, row, values)
+            if not is_nan(left) and not is_nan(right) and not near(left, right, 0, 12):
+                verdict.kink = verdict.kink or _kink(point, left, right, engine[row])
 
-    def _settle(self, name: str, verdict: _Verdict, shape: _Shape, engine: Any, slope: Any, size: Any, row: int,
-                point: Point, values: dict[str, Any]) -> bool:
-        """The function itself says who is right; one-sided slopes that differ are a kink. False ends this leaf."""
+    def _settle(self, name: str, verdict: _Verdict, shape: Shape, engine: Any, slope: Any, size: Any, row: int,
+                point: Point, values: dict[str, Any]) -> str:  # fmt: skip
+        """The function says who is right: wrong, doubt, or right, also at a kink with a slope between its two."""
         left, right = one_sided(shape, name, row, values)
-        if is_nan(left) and is_nan(right):
-            verdict.doubt = f"the witness and the function have no slope at {point_text(point)}"
-            return True
         sides = [s for s in (left, right) if not is_nan(s)]
+        at = point_text(point)
+        if not sides:
+            verdict.doubt = f"neither the witness nor the function has a slope at {at}"
+            return "doubt"
         low, high = min(sides), max(sides)
+        tiny = resolution(shape, name, row, values)
+        if all(abs(s) <= tiny for s in (engine, slope, low, high)):
+            return "right"  # all of them 0, as far as the function can say
+        finite = abs(low) != _INF and abs(high) != _INF
+        kink = not near(low, high, size, 12) if finite else low != high
         between = low <= engine <= high or any(near(engine, s, size, 12) for s in sides)
-        kink = not near(low, high, size, 12) if abs(low) != math.inf and abs(high) != math.inf else low != high
         if (kink or len(sides) == 1) and between:
-            verdict.kink = f"a kink at {point_text(point)}: slopes {spell(left, 6)} and {spell(right, 6)}"
-            return True
+            verdict.kink = (
+                verdict.kink or f"a kink at {at}: slopes {spell(left)} and {spell(right)}, {spell(engine)} is taken"
+            )
+            return "right"
         if near(engine, low, size, 12) and near(engine, high, size, 12) and not near(slope, low, size, 12):
-            verdict.doubt = f"the symbolic witness differs at {point_text(point)}: {spell(slope)}"
-            return True
+            verdict.doubt = f"the symbolic witness differs at {at}: {spell(slope)}"
+            return "right"
         who = "the engine's rule is the odd one out" if near(slope, low, size, 12) else "engine and witness differ"
-        verdict.wrong = {"point": point, "left": spell(engine), "right": spell(slope), "hint": who}
-        return False
+        both = spell_both(engine, slope)
+        hint = f"{who}: the function itself has slope {slope_text(low)}"
+        if is_nan(engine):
+            hint = f"the gradient is undefined where the function has slopes {slope_text(left)} and {slope_text(right)}"
+        verdict.wrong = {"point": point, "left": both[0], "right": both[1], "hint": hint}
+        return "wrong"
 
-    def _count_digits(self, verdict: _Verdict, engine: Sequence[Any], sizes: Sequence[Any], gradient: Number) -> None:
+    def _count_digits(self, verdict: _Verdict, engine: Sequence[Any], sizes: Sequence[Any], gradient: Number,
+                      shape: Shape, values: dict[str, Any]) -> None:  # fmt: skip
         numbers = np.atleast_1d(gradient)
         for row, truth in enumerate(engine):
             value = float(numbers[row if len(numbers) > 1 else 0])
-            if is_nan(truth) or not math.isfinite(value) or abs(truth) == math.inf:
-                continue
+            if is_nan(truth) or not math.isfinite(value) or abs(truth) == _INF or 0 < abs(truth) < 2.3e-308:
+                continue  # a subnormal number has fewer digits to be right
             scale = abs(truth) if truth else sizes[row]
             error = float(abs(value - truth) / scale) if scale else float(abs(value - truth))
-            if 0 < abs(truth) < 2.3e-308:
-                continue  # a subnormal number has fewer digits to be right
-            verdict.digits = min(verdict.digits, -math.log10(error) if error > 0 else _FLOAT_DIGITS)
+            digits = -math.log10(error) if error > 0 else _FLOAT_DIGITS
+            if digits < verdict.digits:
+                verdict.digits, verdict.worst = digits, (shape, row, values)
 
     def _check(self, name: Name, verdict: _Verdict) -> Check:
-        names = self.names
-        span = names[self.output].span
-        _, line, column = span.source.locate(span.start)
+        span = self.names[self.output].span
         wrong = verdict.wrong
-        state = "wrong" if wrong else "undecided" if verdict.points == 0 or (verdict.doubt and verdict.points == 1) else "agrees"
-        point = wrong["point"] if wrong else None
+        state = "wrong" if wrong else "agrees" if verdict.settled else "undecided"
+        text = f"d({self.output}, {name.label})"
+        lost = verdict.worst if state == "agrees" and verdict.digits < _LOST else None
+        notes = [verdict.kink, verdict.doubt, self.branches.untaken()]
+        if not verdict.points:
+            notes = [f"`{self.output}` has no finite value at any point that was tried"]
         return Check(
-            kind="derivative", name=f"d({self.output}, {name.label})", text=f"d({self.output}, {name.label})", line=line,
-            column=column, end_column=column + span.end - span.start, verdict=state, points=verdict.points,
-            digits=max(0.0, round(verdict.digits, 1)), seed=self.seed, output=self.output, by=name.label,
-            counterexample={n: repr(v) for n, v in point.items()} if point else None,
+            kind="derivative", name=text, text=call(self.output, name.label), **placed(span),
+            verdict=state, points=verdict.points,
+            digits=max(0.0, round(verdict.digits, 1)) if verdict.points else None, seed=self.seed, output=self.output,
+            by=name.label, counterexample=wrong["point"] if wrong else None,
             left=wrong["left"] if wrong else None, right=wrong["right"] if wrong else None,
-            hint=wrong["hint"] if wrong else None,
-            replay=f"d({self.output}, {name.label})" if wrong else None,
-            note=verdict.kink or verdict.doubt, branches=self.branches.count,
+            hint=wrong["hint"] if wrong else None, note="; ".join(filter(None, notes)) or None,
+            branches=self.branches.count,
+            conditioning=conditioning(lost[0], name.label, *lost[1:]) if lost else None,
         )  # fmt: skip
 
 
-def expanded(graph: Graph, last: int) -> tuple[Graph, list[int]]:
-    """The same function with reductions such as var and norm written out, for the witness."""
-    from gradcli.primitives import new_graph
-
-    plain = new_graph()
-    at: list[int] = []
-    for node in range(last + 1):
-        op = graph.ops[node]
-        arguments = [at[a] for a in graph.arguments(node)]
-        if op == "leaf":
-            at.append(plain.leaf(graph.labels[node], bool(graph.columns[node])))
-        elif op == "constant":
-            at.append(plain.constant(*graph.numbers[node]))
-        elif op == "name":
-            at.append(plain.name(arguments[0], graph.labels[node]))
-        elif op in EXPANDED:
-            at.append(expand(plain, op, arguments))
-        else:
-            at.append(plain.add(op, *arguments))
-    return plain, at
+def _kink(point: Point, left: Any, right: Any, taken: Any) -> str:
+    sides = f"slopes {slope_text(left)} and {slope_text(right)}"
+    return f"a kink at {point_text(point)}: {sides}, {slope_text(taken)} is taken"
 
 
-def one_sided(shape: _Shape, name: str, row: int, values: dict[str, Any]) -> tuple[Any, Any]:
-    """The slopes of the function to the left and right of a point, by differences at more than twice the digits."""
-    import mpmath
-
-    with mpmath.workdps(MORE + 20):
-        given = values[name]
-        many = isinstance(given, list)
-        centre = mpmath.mpf(given[row if len(given) > 1 else 0] if many else given)
-        step = (abs(centre) or mpmath.mpf(1)) * mpmath.mpf(10) ** -(AGREE - 5)
-        results = []
-        column_output = bool(shape.graph.columns[shape.output])
-        for moved in (centre - step, centre, centre + step):
-            changed = list(given) if many else moved
-            if many:
-                changed[row if len(given) > 1 else 0] = moved
-            value = exact(shape.graph, [shape.output], {**values, name: changed}, MORE)[0]
-            results.append(value[row] if column_output and len(value) > 1 else value[0])
-        low, middle, high = results
-        return (middle - low) / step, (high - middle) / step
-
-
-def point_text(point: Point) -> str:
-    return " ".join(f"{n}={v if isinstance(v, float) else '[...]'}" for n, v in list(point.items())[:6])
-
-
-__all__ = ["Column", "DerivativeCheck"]
+def _both(name: str, shape: Shape, sweep: Sweep, numbers: list[Any]) -> tuple[list[Any], list[Any], list[Any]]:
+    """Engine, witness, and the size of the witness's terms, row by row."""
+    zero = [sweep.m.num(0)]
+    node = shape.witness_by[name]
+    engine = raw(numbers[shape.adjoint[name]])
+    slopes = [v.value for v in sweep.adjoint.get(node, zero)]
+    sizes = [v.value for v in sweep.size.get(node, zero)]
+    rows = max(len(engine), len(slopes))
+    engine, slopes, sizes = (x if len(x) == rows else x * rows for x in (engine, slopes, sizes))
+    return engine, slopes, sizes

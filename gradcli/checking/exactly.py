@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
-from fractions import Fraction
 from typing import Any
 
-from gradcli.calculus.exact import Numbers, evaluate
+from gradcli.calculus.exact import evaluate
+from gradcli.calculus.specialise import specialise
 from gradcli.checking.points import Point
 from gradcli.graph import Graph
 from gradcli.language.lower import Resolved
@@ -15,20 +16,31 @@ DIGITS = 50  # what is evaluated
 AGREE = 40  # what must agree
 MORE = 110  # on doubt
 MOST = 420  # in the far tails
+_INF = float("inf")
+_JUMP = 1e25  # a difference quotient beyond this is a jump of the function
+_SHOWN = (17, 25, 40)  # significant digits of two sides, until they look different
 
 
 def leaves(resolved: Resolved, point: Point, own: bool) -> dict[str, Any]:
     """The exact numbers of a point: at the file's own point the decimals as written, elsewhere the doubles."""
     found: dict[str, Any] = dict(point)
-    graph = resolved.graph
     if own:
         for name in resolved.names.values():
-            number = graph.numbers.get(name.default) if name.default is not None else None
-            if number is not None and name.label in found:
-                found[name.label] = number[1]
-    for node, items in graph.lists.items():
-        found[graph.labels[node]] = [graph.numbers[i][1] if i in graph.numbers else 0.0 for i in items]
+            if name.default is not None and name.label in found:
+                found[name.label] = written(resolved, name.default)
+    for node, items in resolved.graph.lists.items():
+        found[resolved.graph.labels[node]] = [written(resolved, i) for i in items]
     return found
+
+
+def written(resolved: Resolved, node: int) -> Any:
+    """A constant of the text as it is written: its decimal, or what it is computed to with all digits."""
+    graph = resolved.graph
+    if node in graph.numbers:
+        return graph.numbers[node][1]
+    literal = {graph.labels[n]: [written(resolved, i) for i in items] for n, items in graph.lists.items() if n <= node}
+    known, at = specialise(graph, literal.keys(), (node,))
+    return evaluate(known, [at[node]], literal, MOST)[0]
 
 
 def rows_of(value: Any) -> list[Any]:
@@ -53,9 +65,6 @@ def near(a: Any, b: Any, scale: Any, digits: int = AGREE) -> bool:
     return bool(abs(a - b) <= max(abs(a), abs(b), scale) * _power(digits))
 
 
-_INF = float("inf")
-
-
 def _power(digits: int) -> Any:
     import mpmath
 
@@ -63,26 +72,34 @@ def _power(digits: int) -> Any:
 
 
 def spell(number: Any, digits: int = 17) -> str:
-    """An exact number for a person: shortest where a double says it, else seventeen digits."""
+    """An exact number for a person: its double where seventeen digits are enough, else so many digits."""
+    value = float(number)
+    if is_nan(number) or number in (_INF, -_INF) or (digits == 17 and math.isfinite(value) and (value or not number)):
+        return repr(value)
+    return _digits(number, digits)
+
+
+def _digits(number: Any, digits: int) -> str:
     import mpmath
 
-    if is_nan(number):
-        return "nan"
-    value = float(number)
-    if value == number:
-        return repr(value)
-    return str(mpmath.nstr(number, digits))
+    text = str(mpmath.nstr(number, digits))
+    mantissa, e, exponent = text.partition("e")
+    mantissa = mantissa.rstrip("0").rstrip(".") if "." in mantissa and e else mantissa
+    return f"{mantissa}e{int(exponent)}" if e else text
 
 
-def number_text(value: float | list[float] | str) -> str:
-    return value if isinstance(value, str) else repr(value)
+def slope_text(number: Any) -> str:
+    """A one-sided slope: a difference quotient has errors in its last digits, and jumps are infinite."""
+    if is_nan(number) or abs(number) > _JUMP:
+        return "none" if is_nan(number) else "infinite"
+    return f"{float(number):.10g}"
 
 
-def real_numbers(values: Sequence[Any], digits: int) -> tuple[Numbers, list[Any]]:
-    """Raw mpf values as the `Real` of a context, for the witness."""
-    m = Numbers(digits)
-    return m, [None if v is None else [m.num(x) for x in v] if isinstance(v, list) else m.num(v) for v in values]
-
-
-__all__ = ["AGREE", "DIGITS", "MORE", "MOST", "Fraction", "exact", "is_nan", "leaves", "near", "number_text", "real_numbers", "rows_of",
-           "spell"]  # fmt: skip
+def spell_both(left: Any, right: Any) -> tuple[str, str]:
+    """Two numbers that differ, with as many digits as it takes to see that."""
+    pair = "", ""
+    for digits in _SHOWN:
+        pair = spell(left, digits), spell(right, digits)
+        if pair[0] != pair[1]:
+            break
+    return pair

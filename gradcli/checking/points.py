@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import math
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -22,10 +22,12 @@ from gradcli.engine.program import Program, schedule
 from gradcli.graph import Graph
 from gradcli.language.lower import Name, Resolved
 from gradcli.results import Number
+from gradcli.values import literal_columns
 
 Value: TypeAlias = "float | list[float]"
 Point: TypeAlias = dict[str, Value]
 
+_AIMED = 12  # leaves and numbers that are aimed at
 _TRIES = 40  # candidates a point before the domain counts as too narrow
 _DIGITS = 5  # significant digits of a sampled number
 _SPREAD = 0.15  # how far a near point goes, relative
@@ -44,22 +46,43 @@ class Domain:
     bounds: dict[str, tuple[float, float]] = field(default_factory=dict)
     conditions: list[int] = field(default_factory=list)
 
-
-def domain_of(resolved: Resolved) -> Domain:
-    """Bounds such as `0 < x <= 5` steer the sampling; everything is checked at each candidate."""
-    domain = Domain()
-    graph = resolved.graph
-    for line in resolved.domains:
-        domain.conditions.append(line.node)
-        todo = [line.node]
+    def steer(self, graph: Graph, condition: int) -> None:
+        """Sample within the simple bounds of a condition, such as `0 < x <= 5`."""
+        todo = [condition]
         while todo:
             node = todo.pop()
             arguments = list(graph.arguments(node))
             if graph.ops[node] == "and":
                 todo += arguments
             elif graph.ops[node] in ("lt", "le", "gt", "ge"):
-                _bound(graph, domain.bounds, graph.ops[node], *arguments)
+                _bound(graph, self.bounds, graph.ops[node], *arguments)
+
+
+def domain_of(resolved: Resolved) -> Domain:
+    """Bounds such as `0 < x <= 5` steer the sampling; everything is checked at each candidate."""
+    domain = Domain()
+    for line in resolved.domains:
+        domain.conditions.append(line.node)
+        domain.steer(resolved.graph, line.node)
     return domain
+
+
+def canonical(graph: Graph, roots: Iterable[int]) -> str:
+    """A digest of expressions down to the names in them: blanks, comments and the rest of a file do not count."""
+    todo = list(roots)
+    needed: set[int] = set()
+    while todo:
+        node = todo.pop()
+        if node not in needed:
+            needed.add(node)
+            todo += () if graph.ops[node] == "name" else graph.arguments(node)
+    digests: dict[int, str] = {}
+    for node in sorted(needed):
+        own = graph.labels.get(node) or graph.numbers.get(node, ("", ""))[1]
+        inner = "" if graph.ops[node] == "name" else " ".join(digests[a] for a in graph.arguments(node))
+        items = " ".join(map(str, (graph.numbers.get(i, (i,))[0] for i in graph.lists.get(node, ()))))
+        digests[node] = hashlib.sha256(f"{graph.ops[node]} {own} {inner} {items}".encode()).hexdigest()[:24]
+    return " ".join(digests[root] for root in roots)
 
 
 def _bound(graph: Graph, bounds: dict[str, tuple[float, float]], op: str, a: int, b: int) -> None:
@@ -83,14 +106,17 @@ def _plain(graph: Graph, node: int) -> float | None:
 class Sampler:
     """Points for one check of a model."""
 
-    def __init__(self, resolved: Resolved, base: Mapping[str, Number], names: Sequence[Name], seed: int) -> None:
+    def __init__(self, resolved: Resolved, base: Mapping[str, Number], names: Sequence[Name], seed: int,
+                 condition: int | None = None) -> None:  # fmt: skip
         self.resolved = resolved
         self.random = random.Random(seed)
         self.domain = domain_of(resolved)
+        if condition is not None:
+            self.domain.steer(resolved.graph, condition)
         self.names = list(names)
         self.base: Point = {n: _listed(v) for n, v in base.items()}
         self.free = [n for n in self.names if not n.bound and n.kind != "const"]
-        self._judge = _Judge(resolved, self.domain.conditions) if self.domain.conditions else None
+        self._judge = Floats(resolved, self.domain.conditions) if self.domain.conditions else None
 
     @property
     def own(self) -> Point | None:
@@ -101,7 +127,8 @@ class Sampler:
         return point if self.allowed(point) else None
 
     def allowed(self, point: Point) -> bool:
-        return self._judge is None or self._judge(point)
+        found = self._judge(point) if self._judge else []
+        return found is not None and all(all(rows) for rows in found)
 
     def stream(self) -> Iterator[Point]:
         """Candidates without end: near and wide in turn, those outside the domain left out.
@@ -118,6 +145,19 @@ class Sampler:
                 refused += 1
                 near = near if refused % 2 else not near
 
+    def aimed(self, thresholds: Sequence[float]) -> Iterator[Point]:
+        """Candidates on both sides of numbers that select something, one leaf at a time, then some far ones."""
+        scalars = [n.label for n in self.free if not isinstance(self.base.get(n.label), list)][:_AIMED]
+        for number in [*dict.fromkeys(thresholds)][:_AIMED]:
+            for label in scalars:
+                low, high = self.domain.bounds.get(label, (-math.inf, math.inf))
+                for shift in (-0.1, 0.1):
+                    value = self._short(number + shift * (abs(number) or 1.0), low, high)
+                    if low <= value <= high and self.allowed(point := self._near() | {label: value}):
+                        yield point
+        for _, point in zip(range(_TRIES), self.stream(), strict=False):
+            yield point
+
     def _near(self) -> Point:
         """Around the file's point, with the order of the scalar leaves kept."""
         point = self._fixed()
@@ -125,12 +165,11 @@ class Sampler:
         moved = {label: self._step(self._centre(label), label) for label in scalars}
         ranked = sorted(scalars, key=self._centre)
         inside = [label for label in ranked if label not in self.domain.bounds]
-        for label, value in zip(inside, sorted(moved[label] for label in inside), strict=True):
-            moved[label] = value
+        moved |= dict(zip(inside, sorted(moved[label] for label in inside), strict=True))
         for name in self.free:
-            value = self.base.get(name.label)
-            if isinstance(value, list):
-                point[name.label] = [self._step(v, name.label) for v in value]
+            base = self.base.get(name.label)
+            if isinstance(base, list):
+                point[name.label] = [self._step(v, name.label) for v in base]
             else:
                 point[name.label] = moved[name.label]
         return point
@@ -187,73 +226,31 @@ def _listed(value: Number) -> Value:
     return value if isinstance(value, float) else [float(v) for v in value]
 
 
-class _Judge:
-    """Whether a point meets all domain lines (in every row)."""
+class Floats:
+    """Nodes of a text in float64 at a point; nan for all of them where a name has no value."""
 
-    def __init__(self, resolved: Resolved, conditions: Sequence[int]) -> None:
-        self.resolved, self.conditions = resolved, conditions
+    def __init__(self, resolved: Resolved, nodes: Sequence[int]) -> None:
+        self.resolved, self.nodes = resolved, list(nodes)
         self.programs: dict[frozenset[str], Program] = {}
+        self.literals = literal_columns(resolved)
 
     def _program(self, columns: frozenset[str]) -> Program:
         if columns not in self.programs:
-            graph, at = specialise(self.resolved.graph, columns, self.conditions)
-            machine, placed = simplify(graph, [at[c] for c in self.conditions])
+            graph, at = specialise(self.resolved.graph, columns | self.literals.keys(), self.nodes)
+            machine, placed = simplify(graph, [at[c] for c in self.nodes])
             self.programs[columns] = schedule(machine, placed)
         return self.programs[columns]
 
-    def __call__(self, point: Point) -> bool:
+    def __call__(self, point: Point) -> list[list[float]] | None:
+        """The rows of each node; None where a name has no value, or the columns do not fit."""
         program = self._program(frozenset(n for n, v in point.items() if isinstance(v, list)))
         values: dict[str, Number] = {n: v if isinstance(v, float) else np.array(v) for n, v in point.items()}
+        values |= self.literals
         needed = {label for _, label in program.scalar_inputs} | set(program.column_inputs)
         if not needed <= values.keys():
-            return False
-        rows = max((len(v) for v in point.values() if isinstance(v, list)), default=1)
-        return all(bool(np.all(v)) for v in execute.run(program, values, rows, threads=1))
-
-
-@dataclass
-class Branches:
-    """Which sides of the selecting operations have been taken."""
-
-    seen: set[tuple[int, int]] = field(default_factory=set)
-    sides: dict[int, int] = field(default_factory=dict)
-
-    def watch(self, graph: Graph, output: int, limit: int) -> None:
-        """Find what selects among the nodes up to `limit` that the output needs."""
-        for node, mark in enumerate(graph.reachable((output,))):
-            if mark and node <= limit:
-                op = graph.ops[node]
-                if op in ("where", "abs", "relu", "leaky_relu"):
-                    self.sides[node] = 2
-                elif op in ("max", "min"):
-                    self.sides[node] = len(graph.arguments(node))
-
-    def record(self, graph: Graph, at: Mapping[int, Sequence[float]]) -> bool:
-        """Note the sides taken at a point; whether one was new. `at` has the rows of the watched operands."""
-        before = len(self.seen)
-        for node in self.sides:
-            arguments = list(graph.arguments(node))
-            op = graph.ops[node]
-            rows = max(len(at[a]) for a in arguments)
-            for row in range(rows):
-                values = [at[a][row] if len(at[a]) > 1 else at[a][0] for a in arguments]
-                self.seen.add((node, _side(op, values)))
-        return len(self.seen) > before
-
-    @property
-    def complete(self) -> bool:
-        return len(self.seen) >= sum(self.sides.values())
-
-    @property
-    def count(self) -> tuple[int, int] | None:
-        total = sum(self.sides.values())
-        return (len(self.seen), total) if total else None
-
-
-def _side(op: str, values: Sequence[float]) -> int:
-    if op == "where":
-        return 0 if values[0] else 1
-    if op in ("max", "min"):
-        best = max(values) if op == "max" else min(values)
-        return list(values).index(best) if best in values else 0
-    return 0 if values[0] > 0 else 1
+            return None
+        sizes = {len(values[n]) for n in program.column_inputs}  # type: ignore[arg-type]
+        if len(sizes) > 1:
+            return None
+        found = execute.run(program, values, next(iter(sizes), 1), threads=1)
+        return [[float(x) for x in np.atleast_1d(v)] for v in found]

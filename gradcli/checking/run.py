@@ -1,64 +1,141 @@
-"""All checks of one model, in the order of the file."""
+"""All checks of one model, in the order of the file; many models in several processes."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING
+from typing import Any
 
-from gradcli.checking.claims import ClaimCheck, check_expect
+from gradcli.api import Model
+from gradcli.calculus.specialise import specialise
+from gradcli.checking.against import Tolerance, check_table
+from gradcli.checking.claims import ClaimCheck
 from gradcli.checking.derivatives import DerivativeCheck
+from gradcli.checking.expects import check_expect
+from gradcli.checking.points import domain_of
+from gradcli.checking.program import check_callable, check_command
+from gradcli.checking.symbolic import helper
+from gradcli.checking.table import Table
 from gradcli.errors import Diagnostic, GradcliError
-from gradcli.language.lower import lower
+from gradcli.language.lower import ClaimLine, lower
 from gradcli.results import Check
 from gradcli.source import Source
-
-if TYPE_CHECKING:
-    from gradcli.api import Model
 
 POINTS = 8
 
 
 @dataclass(frozen=True)
 class Options:
-    """`points` a check; `seed` moves them all; `only` names or globs of checks; `of` outputs."""
+    """`points` a check; `seed` moves them all; `only` names or globs of checks; `of` outputs; `table` or `program` to
+    judge; `symbolic`: seconds that sympy may take for a side note to each claim (None: no note)."""
 
     points: int = POINTS
     seed: int = 0
     only: tuple[str, ...] = ()
     of: tuple[str, ...] = ()
-    min_digits: float | None = None
+    symbolic: float | None = None
+    table: Table | None = None
+    program: str | None = None
+    limit: float = 60.0
+    tolerance: Tolerance = field(default_factory=Tolerance)
+
+
+def check(model: Model, callable: Callable[..., Any] | None = None, *, points: int = POINTS, seed: int = 0,
+          rtol: float | None = None, atol: float | None = None) -> list[Check]:  # fmt: skip
+    """Every derivative of every output, every claim and every expectation; with `callable` its gradients instead.
+
+    `callable(**values)` returns the gradients, as a mapping by name or in the order of the leaves, or a pair of the
+    value and these. Raises GradcliError: a domain without a valid point, names without a value, sides with different rows.
+
+        >>> import gradcli
+        >>> [c.verdict for c in check(gradcli.parse("x = 3; y = x^2; claim d(y, x) = 2*x"))]
+        ['agrees', 'agrees']
+        >>> [c.verdict for c in check(gradcli.parse("x = 3; y = x^2"), lambda x: {"x": 3*x})]
+        ['wrong']
+    """
+    if callable is None:
+        return check_model(model, Options(points, seed))
+    how = Tolerance(rtol, atol)
+    return [c for output in model.outputs for c in check_callable(model, output, callable, points, seed, how)]
 
 
 def check_model(model: Model, options: Options | None = None) -> list[Check]:
-    """Every derivative of every output, every claim and every expectation.
+    """All checks of a model. Raises GradcliError with all faults."""
+    checks, faults = collect(model, options or Options())
+    if faults:
+        raise GradcliError(*faults)
+    return checks
 
-    Raises GradcliError: an empty domain, names without a value, sides with different rows.
-    """
-    options = options or Options()
-    found: list[Check] = []
-    for output in options.of or model.outputs:
-        if not options.only or _chosen(options.only, "d(*") or any(o.startswith("d(") for o in options.only):
-            found += DerivativeCheck(model, output, options.points, options.seed).run()
+
+def collect(model: Model, options: Options) -> tuple[list[Check], list[Diagnostic]]:
+    """The verdicts in order, and what prevented others."""
+    checks: list[Check] = []
+    faults: dict[Diagnostic, None] = {}
+    for job in _jobs(model, options):
+        try:
+            checks += job()
+        except GradcliError as fault:
+            faults.update(dict.fromkeys(fault.diagnostics))
+    return [c for c in checks if _chosen(options.only, c)], list(faults)
+
+
+def _jobs(model: Model, options: Options) -> Iterator[Callable[[], list[Check]]]:
+    outputs = [model.find(o).label for o in options.of] or model.outputs
+    for output in outputs:
+        leaves = [f"d({output}, {n})" for n in model.leaves]
+        wanted = frozenset(n for n in leaves if not options.only or _matches(options.only, n))
+        if wanted:
+            yield DerivativeCheck(model, output, options.points, options.seed, wanted).run
     for claim in model.resolved.claims:
-        if not options.only or _chosen(options.only, claim.name or "") or _chosen(options.only, f"line {claim.span.line}"):
-            found.append(ClaimCheck(model, claim, options.points, options.seed).run())
+        if not options.only or _matches(options.only, claim.name or "", f"line {claim.span.line}"):
+            yield lambda claim=claim: [_claim(model, claim, options)]  # type: ignore[misc]
     for line in model.resolved.expects:
-        if not options.only or _chosen(options.only, line.left_span.text):
-            found.append(check_expect(model, line))
-    if options.only:
-        found = [c for c in found if _chosen(options.only, c.name)]
+        if not options.only or _matches(options.only, line.left_span.text):
+            yield lambda line=line: [check_expect(model, line)]  # type: ignore[misc]
+    for output in outputs:
+        yield lambda output=output: _others(model, output, outputs, options)  # type: ignore[misc]
+
+
+def _others(model: Model, output: str, outputs: Sequence[str], options: Options) -> list[Check]:
+    """What other programs say of an output."""
+    found: list[Check] = []
+    if options.table is not None and options.table.rows and output in _answered(model, outputs, options.table):
+        found += check_table(model, output, options.table, options.tolerance)
+    if options.program is not None:
+        given = options.points, options.seed, options.tolerance, options.limit
+        found += check_command(model, output, options.program, *given)
     return found
 
 
-def _chosen(patterns: Iterable[str], name: str) -> bool:
-    return any(name == p or fnmatchcase(name, p) for p in patterns)
+def _answered(model: Model, outputs: Sequence[str], table: Table) -> Sequence[str]:
+    """The outputs that a table has columns for; the last where it has none, which will say so."""
+    columns = table.columns
+    found = [o for o in outputs if o in columns or any(f"d{o}_d{n}" in columns for n in model.leaves)]
+    return found or outputs[-1:]
+
+
+def _claim(model: Model, claim: ClaimLine, options: Options) -> Check:
+    found = ClaimCheck(model, claim, options.points, options.seed).run()
+    if options.symbolic is None:
+        return found
+    text = model.resolved.graph
+    graph, at = specialise(text, {text.labels[n] for n in text.lists}, (claim.left, claim.right))
+    positive = [n for n, (low, _) in domain_of(model.resolved).bounds.items() if low >= 0]
+    return replace(found, symbolic=helper(options.symbolic).ask(graph, at[claim.left], at[claim.right], positive))
+
+
+def _matches(patterns: Sequence[str], *names: str) -> bool:
+    return any(name == p or fnmatchcase(name, p) for p in patterns for name in names if name)
+
+
+def _chosen(patterns: Sequence[str], check: Check) -> bool:
+    return not patterns or _matches(patterns, check.name, f"line {check.line}" if check.kind == "claim" else "")
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What checking one source gave: verdicts in order, or the errors that prevented them, and the names it used."""
+    """What checking one source gave: verdicts in order, the errors that prevented others, and the names it used."""
 
     checks: tuple[Check, ...]
     faults: tuple[Diagnostic, ...] = ()
@@ -69,17 +146,16 @@ class Outcome:
 
 def check_source(source: Source, bindings: Mapping[str, str], options: Options) -> Outcome:
     """Read and check one model; errors are part of the outcome, so that a folder goes on."""
-    from gradcli.api import Model
-
     try:
         model = Model(lower(source, bindings))
     except GradcliError as fault:
         return Outcome((), fault.diagnostics)
     used, known = frozenset(model.resolved.used), tuple(model.resolved.known())
     try:
-        return Outcome(tuple(check_model(model, options)), (), model.notes, used, known)
+        checks, faults = collect(model, options)
     except GradcliError as fault:
         return Outcome((), fault.diagnostics, model.notes, used, known)
+    return Outcome(tuple(checks), tuple(faults), model.notes, used, known)
 
 
 def check_all(sources: Sequence[Source], bindings: Mapping[str, str], options: Options, jobs: int) -> Iterator[Outcome]:

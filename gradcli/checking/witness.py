@@ -1,8 +1,8 @@
 """The second opinion: sympy's derivative of each row's exact counterpart, joined by the chain rule in exact numbers.
 
 Rows are differentiated one at a time, inner values opaque, so nothing swells, and nothing of a user's text ever reaches
-sympy. Where sympy has no opinion (an unevaluated derivative, a pulse) a difference quotient at more than twice the digits
-takes its place. None of the rules of `gradcli.primitives` is used here.
+sympy. Where sympy has no opinion (an unevaluated derivative, a pulse) a difference quotient at more than twice the
+digits takes its place. None of the rules of `gradcli.primitives` is used here.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from fractions import Fraction
 from functools import cache
 from typing import Any, TypeAlias
 
-from gradcli.calculus.exact import Numbers, Symbols
+from gradcli.calculus.exact import Numbers, Symbols, numbers
 from gradcli.graph import Graph
 from gradcli.primitives import BOOLEAN, TABLE
 
@@ -104,7 +104,7 @@ def _piecewise(expression: Any, places: dict[Any, int]) -> Evaluator:
 
 def quotient(op: str, index: int, values: Sequence[Any], digits: int) -> Any:
     """A central difference of one row at more than twice the digits: good to `digits`."""
-    m = Numbers(2 * digits + 30)
+    m = numbers(2 * digits + 30)
     point = [m.num(v.value) for v in values]
     scale = abs(point[index]) if m.raw(point[index]) else m.num(1)
     step = scale * m.num(Fraction(1, 10 ** (digits // 2 + 10)))
@@ -183,7 +183,7 @@ class Sweep:
         return lambda row: share if values[row].value == best.value else m.num(0)
 
     def _pass(self, node: int, argument: int, slope: Callable[[int], Any]) -> None:
-        """Add this node's adjoint times a slope (None: 1) to an argument's; sum over the rows where a scalar was spread."""
+        """Add this node's adjoint times a slope (None: 1) to an argument's; sum over rows where a scalar was spread."""
         m = self.m
         wide = self.per_row or bool(self.graph.columns[argument])
         mine, sizes = self.adjoint[node], self.size[node]

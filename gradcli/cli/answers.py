@@ -100,6 +100,7 @@ class Questions:
     materialize: bool
     ofmt: str | None
     as_json: bool
+    digits: int | None = None
 
     def answer(self, path: str, model: Model) -> list[str]:
         """What a model prints, complete before the first line is written."""
@@ -142,6 +143,10 @@ class Questions:
             from gradcli.origins import trouble
 
             self.console.tell(*trouble(program, result, values))
+        if self.digits:
+            from gradcli.digits import exact_result
+
+            result = exact_result(program, result, values, self.digits)
         return Answer(program, result, values, self.materialize)
 
     def shown(self, model: Model, output: str, retained: Sequence[str], items: Sequence[Item]) -> list[str]:

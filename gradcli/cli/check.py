@@ -1,226 +1,240 @@
-"""`gradcli check`: verifies derivatives, claims and expectations; the CI command."""
+"""`gradcli check`: verifies derivatives, claims, expectations and other programs' gradients; the CI command."""
 
 from __future__ import annotations
 
 import os
-from collections import Counter
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from gradcli.cli import options
 from gradcli.cli.output import FAILED, NOTHING, WRONG, Console, json_line
-from gradcli.errors import Diagnostic, did_you_mean
-from gradcli.source import Span
+from gradcli.errors import Diagnostic, did_you_mean, shown
+from gradcli.source import visible
 
 if TYPE_CHECKING:
-    from gradcli.checking.run import Outcome
-    from gradcli.results import Check
+    from gradcli.checking.run import Options, Outcome
+    from gradcli.reports.checks import Entry
     from gradcli.source import Source
 
-_PLURAL = {"derivative": "derivatives", "claim": "claims", "expect": "expectations", "against": "gradients"}
-_SINGULAR = {"derivative": "derivative", "claim": "claim", "expect": "expectation", "against": "gradient"}
+
+@dataclass(frozen=True)
+class Settings:
+    """The options of the command, by their names."""
+
+    words: tuple[str, ...]
+    expressions: tuple[str, ...]
+    of: tuple[str, ...]
+    only: tuple[str, ...]
+    points: int
+    seed: int
+    min_digits: float | None
+    max_failures: int | None
+    require_claims: bool
+    jobs: int | None
+    symbolic: bool
+    time_limit: float | None
+    against: str | None
+    against_command: str | None
+    column: tuple[str, ...]
+    rtol: float | None
+    atol: float | None
+    precision: str
+    report: tuple[str, ...]
+    exit_zero: bool
+    as_json: bool
+    strict: bool
+    quiet: bool
+    verbose: bool
+    color: str
+
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def _options(*given: tuple[tuple[str, ...], dict[str, Any]]) -> Callable[[F], F]:
+    def apply(function: F) -> F:
+        for names, attributes in reversed(given):
+            function = click.option(*names, **attributes)(function)
+        return function
+
+    return apply
+
+
+def _option(*names: str, **attributes: Any) -> tuple[tuple[str, ...], dict[str, Any]]:
+    return names, attributes
+
+
+_POSITIVE = click.FloatRange(0, min_open=True)
+_CHOSEN = _options(
+    _option("--of", multiple=True, metavar="NAME", help="Which output; repeatable."),
+    _option("--only", multiple=True, metavar="NAME",
+            help="Only these checks: a claim's name, `line 7`, `d(o, x)`, a glob; repeatable."),
+    _option("--points", default=8, show_default=True, type=click.IntRange(1, 10_000), help="How many points a check."),
+    _option("--seed", default=0, show_default=True, type=int, help="Move all points."),
+    _option("--min-digits", type=float, metavar="N", help="Fail where fewer digits of a float64 gradient are right."),
+    _option("--max-failures", type=click.IntRange(1), metavar="N", help="Say no more than N failures."),
+    _option("--require-claims", is_flag=True, help="A model without a claim or an expectation fails."),
+    _option("-j", "--jobs", type=click.IntRange(1), metavar="N",
+            help="Processes (default: as many as there is work for)."),
+    _option("--symbolic", is_flag=True, help="Let sympy simplify each claim too: a side note, never the verdict."),
+    _option("--time-limit", type=_POSITIVE, metavar="SECONDS",
+            help="For sympy on one claim (default 5), and for a program (default 60)."),
+)  # fmt: skip
+_OTHERS = _options(
+    _option("--against", metavar="FILE", help="Judge the numbers in a CSV, NDJSON or Parquet: inputs, columns `do_dx`."),
+    _option("--against-command", metavar="PROGRAM",
+            help="Judge a program: points as CSV on its stdin, values and gradients as CSV on its stdout."),
+    _option("--column", multiple=True, metavar="NAME=COLUMN", help="Which column is the gradient by NAME; repeatable."),
+    _option("--rtol", type=click.FloatRange(0), metavar="R", help="Accept their numbers within R, relative."),
+    _option("--atol", type=click.FloatRange(0), metavar="A", help="Accept their numbers within A, absolute."),
+    _option("--precision", type=click.Choice(["float64", "float32"]), default="float64", show_default=True,
+            help="What they compute with: inputs are rounded to it first."),
+    _option("--report", multiple=True, metavar="KIND:PATH", help="Write junit, github, sarif or json; repeatable."),
+    _option("--exit-zero", is_flag=True, help="Exit 0 although checks failed, for a step that uploads a report."),
+)  # fmt: skip
 
 
 @click.command("check", cls=options.Command)
 @options.models
-@click.option("--of", multiple=True, metavar="NAME", help="Which output; repeatable.")
-@click.option(
-    "--only", multiple=True, metavar="NAME", help="Only these checks: a claim's name, `d(o, x)`, a glob; repeatable."
-)
-@click.option("--points", default=8, show_default=True, type=click.IntRange(1, 10_000), help="How many points a check.")
-@click.option("--seed", default=0, show_default=True, type=int, help="Move all points.")
-@click.option("--min-digits", type=float, metavar="N", help="Fail where fewer digits of a float64 gradient are right.")
-@click.option("--max-failures", type=click.IntRange(1), metavar="N", help="Say no more than N failures.")
-@click.option("--require-claims", is_flag=True, help="A model without a claim or an expectation fails.")
-@click.option(
-    "-j", "--jobs", type=click.IntRange(1), metavar="N", help="Processes (default: as many as there is work for)."
-)
-@click.option("--exit-zero", is_flag=True, help="Exit 0 although checks failed, for a step that uploads a report.")
+@_CHOSEN
+@_OTHERS
 @options.talk
 @click.pass_context
-def command(
-    ctx: click.Context,
-    words: tuple[str, ...],
-    expressions: tuple[str, ...],
-    of: tuple[str, ...],
-    only: tuple[str, ...],
-    points: int,
-    seed: int,
-    min_digits: float | None,
-    max_failures: int | None,
-    require_claims: bool,
-    jobs: int | None,
-    exit_zero: bool,
-    as_json: bool,
-    strict: bool,
-    quiet: bool,
-    verbose: bool,
-    color: str,
-) -> int:
+def command(ctx: click.Context, /, **given: Any) -> int:
     """Verify every derivative, claim and expectation of the models, to forty digits, without a step size or tolerance.
 
     \b
     gradcli check samples/neuron.expr
-    gradcli check models/ --json
+    gradcli check models/ --report junit:checks.xml
+    gradcli check model.expr --against theirs.csv
     """
-    from gradcli.checking.run import Options, check_all
+    settings = Settings(**given)
+    from gradcli.reports.checks import parse_target
 
-    console = Console(quiet, verbose, strict, color)
-    request = options.gather(ctx, words, expressions, console)
-    chosen = Options(points, seed, only, tuple(options.split_names(of)), min_digits)
-    jobs = jobs or min(os.cpu_count() or 1, 1 + len(request.sources) // 8)
-    report = _Report(console, as_json, min_digits, max_failures, require_claims)
-    sources = [source for _, source in request.sources]
-    used: set[str] = set()
-    known: dict[str, None] = {}
-    outcomes = check_all(sources, request.bindings, chosen, jobs)
+    console = Console(settings.quiet, settings.verbose, settings.strict, settings.color)
+    targets = [parse_target(text) for text in settings.report]
+    if settings.as_json and any(path == "-" and kind != "github" for kind, path in targets):
+        raise click.UsageError("--json and a report on `-` exclude each other\nhelp: give the report a file", ctx)
+    request = options.gather(ctx, settings.words, settings.expressions, console)
+    chosen = _chosen(settings, console)
+    run = _Run(console, settings)
+    from gradcli.checking.run import check_all
+
+    jobs = settings.jobs or min(os.cpu_count() or 1, 1 + len(request.sources) // 8)
+    outcomes = check_all([source for _, source in request.sources], request.bindings, chosen, jobs)
     for (path, source), outcome in zip(request.sources, outcomes, strict=True):
-        used |= outcome.used
-        known.update(dict.fromkeys(outcome.known))
-        report.add(path, source, outcome)
-    for name in request.bindings:
-        if name not in used and not report.broken:
-            console.tell(
-                Diagnostic(f"`{name}` is no name that a model uses", None, did_you_mean(name, known) or "leave it out")
-            )
-            console.worst(WRONG)
-    report.close()
-    return 0 if exit_zero and console.status in (FAILED, NOTHING) else console.status
+        run.add(path, source, outcome)
+    run.close(request.bindings, targets)
+    return 0 if settings.exit_zero and console.status in (FAILED, NOTHING) else console.status
 
 
-class _Report:
-    """Prints as outcomes arrive, counts, and settles the exit status."""
+def _chosen(settings: Settings, console: Console) -> Options:
+    """What is to be checked. Raises FileError and BindingError."""
+    from gradcli.checking.against import Tolerance, parse_columns
+    from gradcli.checking.run import Options
+    from gradcli.checking.table import read_table
 
-    def __init__(self, console: Console, as_json: bool, min_digits: float | None, max_failures: int | None,
-                 require_claims: bool) -> None:  # fmt: skip
-        self.console, self.as_json, self.min_digits = console, as_json, min_digits
-        self.left = max_failures
-        self.require_claims = require_claims
-        self.counts: Counter[str] = Counter()
-        self.models = 0
-        self.broken = False
+    table = read_table(settings.against) if settings.against is not None else None
+    if table is not None and not table.rows:
+        console.tell(Diagnostic(f"{table.name} has no rows: nothing was checked against it", None,
+                                "check the step that writes it", "warning"))  # fmt: skip
+        console.worst(NOTHING)
+    how = Tolerance(settings.rtol, settings.atol, settings.precision, parse_columns(settings.column))
+    symbolic = (settings.time_limit or 5.0) if settings.symbolic else None
+    return Options(settings.points, settings.seed, settings.only, tuple(options.split_names(settings.of)), symbolic,
+                   table, settings.against_command, settings.time_limit or 60.0, how)  # fmt: skip
+
+
+class _Run:
+    """Prints as outcomes arrive, collects, and settles the exit status."""
+
+    def __init__(self, console: Console, settings: Settings) -> None:
+        self.console, self.settings = console, settings
+        self.entries: list[Entry] = []
+        self.faults: list[tuple[str, Diagnostic]] = []
+        self.models = self.hidden = self.told = 0
+        self.used: set[str] = set()
+        self.known: dict[str, None] = {}
 
     def add(self, path: str, source: Source, outcome: Outcome) -> None:
+        from gradcli.checking.messages import diagnostic, entry, note, well
+        from gradcli.reports.json_report import record
+
         console = self.console
         self.models += 1
+        self.used |= outcome.used
+        self.known.update(dict.fromkeys(outcome.known))
         console.tell(*outcome.notes)
+        entries = [entry(path, source, check, self.settings.min_digits) for check in outcome.checks]
+        self.entries += entries
+        self.faults += [(path, d) for d in outcome.faults]
+        if self.settings.as_json:
+            for found in entries:
+                console.data(json_line(record(found)))
+        console.tell(*outcome.faults, *filter(None, (note(source, c) for c in outcome.checks)))
         if outcome.faults:
-            self.broken = True
-            console.tell(*outcome.faults)
             console.worst(WRONG)
-            return
-        checks = outcome.checks
-        for check in checks:
-            self.counts[check.verdict] += 1
-            if self.as_json:
-                console.data(json_line(record(path, check)))
-        if not checks:
-            console.tell(
-                Diagnostic(f"{path} has nothing to check", None, "give it a claim, or an output with a leaf", "warning")
-            )
-            console.worst(NOTHING)
-        elif self.require_claims and not any(c.kind in ("claim", "expect") for c in checks):
-            console.tell(Diagnostic(f"{path} has no claim and no expectation", None, "add one: `claim A = B`"))
-            console.worst(FAILED)
-        bad = [c for c in checks if c.verdict != "agrees" or self.too_few(c)]
-        for check in bad:
-            self.fail(path, source, check)
-        if checks and not bad and not self.as_json and not console.quiet:
-            console.data(f"{path}: {well(checks)}")
-        elif bad and not self.as_json:
-            console.data(f"{path}: {len(bad)} of {len(checks)} checks failed")
+        bad = [e for e in entries if not e.passed]
+        for found in bad:
+            self._fail(diagnostic(source, found))
+        self._whole(path, outcome)
+        if not self.settings.as_json and not console.quiet and entries:
+            good = f"{len(entries) - len(bad)} passed, {len(bad)} failed"
+            console.data(f"{visible(path)}: {good if bad else well(outcome.checks)}")
 
-    def too_few(self, check: Check) -> bool:
-        return self.min_digits is not None and check.kind == "derivative" and (check.digits or 0) < self.min_digits
-
-    def fail(self, path: str, source: Source, check: Check) -> None:
+    def _fail(self, message: Diagnostic) -> None:
         self.console.worst(FAILED)
-        if self.left is not None:
-            if self.left == 0:
-                return
-            self.left -= 1
-        self.console.tell(explained(path, source, check, self.min_digits))
+        most = self.settings.max_failures
+        if most is not None and self.told >= most:
+            self.hidden += 1
+            return
+        self.told += 1
+        self.console.tell(message)
 
-    def close(self) -> None:
-        total = sum(self.counts.values())
-        if self.as_json:
-            self.console.data(json_line({"schema": 1, "kind": "summary", "models": self.models, "checked": total,
-                                         "agrees": self.counts["agrees"], "wrong": self.counts["wrong"],
-                                         "undecided": self.counts["undecided"]}))  # fmt: skip
-        if not total and not self.broken:
-            self.console.tell(Diagnostic("nothing was checked", None, "see `gradcli check --help`", "warning"))
+    def _whole(self, path: str, outcome: Outcome) -> None:
+        """What is to be said of a model as a whole."""
+        if outcome.faults:
+            return
+        if not outcome.checks and not self.settings.only:
+            remedy = "give it a claim, or an output with a leaf"
+            self.console.tell(Diagnostic(f"{visible(path)} has nothing to check", None, remedy, "warning"))
             self.console.worst(NOTHING)
+        elif self.settings.require_claims and not any(c.kind in ("claim", "expect") for c in outcome.checks):
+            fact = f"{visible(path)} has no claim and no expectation"
+            self.console.tell(Diagnostic(fact, None, "add one: `claim A = B`"))
+            self.console.worst(FAILED)
 
+    def close(self, bindings: dict[str, str], targets: list[tuple[str, str]]) -> None:
+        from gradcli import __version__
+        from gradcli.reports.checks import Report, write
+        from gradcli.reports.json_report import summary
 
-def well(checks: Sequence[Check]) -> str:
-    """`5 derivatives, 1 claim, 1 expectation agree, 15.7 digits at least`."""
-    counts = Counter(c.kind for c in checks)
-    parts = [f"{n} {_SINGULAR[kind] if n == 1 else _PLURAL[kind]}" for kind, n in counts.items()]
-    digits = [c.digits for c in checks if c.kind == "derivative" and c.digits is not None]
-    verb = "agrees" if sum(counts.values()) == 1 else "agree"
-    tail = f", {min(digits)} digits at least" if digits else ""
-    sides = [c.branches for c in checks if c.branches is not None and c.branches[0] < c.branches[1]]
-    tail += f", branches {sides[0][0]}/{sides[0][1]}" if sides else ""
-    return f"{', '.join(parts)} {verb}{tail}"
+        console = self.console
+        for name in bindings:
+            if name not in self.used and not self.faults:
+                help = did_you_mean(name, self.known) or "leave it out"
+                console.tell(Diagnostic(f"{shown(name)} is no name that a model uses", None, help))
+                console.worst(WRONG)
+        report = Report(self.entries, self.faults, self.models, __version__)
+        counts = report.summary()
+        if self.settings.as_json:
+            console.data(json_line(summary(report)))
+        for kind, path in targets:
+            write(kind, path, report, self.settings.as_json)
+        if self.hidden:
+            console.tell(Diagnostic(f"{self.hidden} more failures are not shown", severity="note"))
+        if self.models > 1:
+            text = f"{self.models} models: {counts['passed']} passed, {counts['failed']} failed"
+            console.tell(Diagnostic(text, severity="note"))
+        if not self.entries and not self.faults:
+            self._nothing()
 
-
-def explained(path: str, source: Source, check: Check, min_digits: float | None) -> Diagnostic:
-    """A check that did not pass, as a message with its place, both sides, the point, and how to see it again."""
-    span = span_of(source, check)
-    what = {"derivative": "derivative", "claim": "claim", "expect": "expectation", "against": "gradient"}[check.kind]
-    name = f" `{check.name}`" if not check.name.startswith("line ") else ""
-    if check.verdict == "undecided":
-        return Diagnostic(f"{what}{name} is undecided: {check.note or 'no point was tested'}", span,
-                          "give a `domain` in which it is defined")  # fmt: skip
-    if check.verdict == "agrees":
-        return Diagnostic(f"{what}{name} has only {check.digits} right digits in float64, {min_digits} are asked for", span,
-                          "rewrite the expression where it cancels")  # fmt: skip
-    point = " ".join(f"{n}={v}" for n, v in list((check.counterexample or {}).items())[:8])
-    at = f" at {point}" if point else ""
-    sides = f"{check.left} on the left, {check.right} on the right" if check.kind == "claim" else \
-        f"got {check.left}, expected {check.right}"  # fmt: skip
-    told = f"; {check.hint}" if check.hint else ""
-    return Diagnostic(f"{what}{name} is wrong{at}: {sides}{told}", span, replay(path, check))
-
-
-def replay(path: str, check: Check) -> str:
-    """A one-liner that shows the failure again."""
-    values = "".join(f" {n}={v}".replace(", ", ",") for n, v in (check.counterexample or {}).items())
-    model = "" if path == "-e" else f"{path} "
-    return f"see it with `gradcli grad {model}-e '{check.replay}'{values}`" if check.replay else f"seed {check.seed}"
-
-
-def span_of(source: Source, check: Check) -> Span | None:
-    """The place of a check in its source again."""
-    text, wanted = source.text, (check.line, check.column)
-    offset = 0
-    for part in source.parts:
-        lines = part.text.split("\n")
-        if len(lines) >= wanted[0]:
-            start = offset + sum(len(x) + 1 for x in lines[: wanted[0] - 1]) + wanted[1] - 1
-            width = (check.end_column or wanted[1] + 1) - wanted[1]
-            if start <= len(text):
-                return Span(source, start, start + max(1, width))
-        offset += len(part.text) + 1
-    return None
-
-
-def record(path: str, check: Check) -> dict[str, Any]:
-    """The JSON of one check."""
-    found: dict[str, Any] = {
-        "schema": 1, "model": path, "line": check.line, "column": check.column, "kind": check.kind, "name": check.name,
-        "text": check.text, "verdict": check.verdict, "symbolic": check.symbolic, "points": check.points,
-        "digits": check.digits, "seed": check.seed,
-    }  # fmt: skip
-    if check.kind in ("derivative", "against"):
-        found |= {"output": check.output, "by": check.by}
-    if check.branches is not None:
-        found["branches"] = list(check.branches)
-    if check.note:
-        found["note"] = check.note
-    if check.verdict == "wrong":
-        found |= {"counterexample": dict(check.counterexample or {}), "left": check.left, "right": check.right,
-                  "hint": check.hint, "replay": replay(path, check)}  # fmt: skip
-    return found
+    def _nothing(self) -> None:
+        remedy = "see `gradcli check --help`"
+        if self.settings.only:
+            remedy = f"no check is called {', '.join(map(shown, self.settings.only))}; `--json` lists all names"
+        self.console.tell(Diagnostic("nothing was checked", None, remedy, "warning"))
+        self.console.worst(NOTHING)

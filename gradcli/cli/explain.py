@@ -12,11 +12,11 @@ from gradcli.cli import inputs, options
 from gradcli.cli.output import Console, json_line, json_number, number, table, terminal
 from gradcli.cli.selection import Selection, matching
 from gradcli.errors import GradcliError, GradientError
-from gradcli.results import Explanation
 from gradcli.source import visible
 
 if TYPE_CHECKING:
     from gradcli.api import Model
+    from gradcli.results import Explanation
 
 
 @click.command("explain", cls=options.Command)

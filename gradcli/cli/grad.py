@@ -20,6 +20,7 @@ _ITEMS = "Print bare values, one a line: `o`, `x1.grad`, `n.is_leaf`, `n.require
 @options.choice
 @click.option("--print", "items", multiple=True, metavar="ITEM", help=_ITEMS)
 @click.option("--hessian", is_flag=True, help="Second derivatives by every two names too.")
+@click.option("--digits", type=click.IntRange(1, 10_000), metavar="N", help="To N digits, on the decimals as written.")
 @click.option("--materialize-grads", is_flag=True, help="A gradient that is none becomes 0.")
 @click.option("--ofmt", metavar="FORMAT", callback=options.check_format, help="How numbers are printed, such as %.6g.")
 @options.talk
@@ -36,6 +37,7 @@ def command(
     no_grad: tuple[str, ...],
     items: tuple[str, ...],
     hessian: bool,
+    digits: int | None,
     materialize_grads: bool,
     ofmt: str | None,
     as_json: bool,
@@ -56,13 +58,15 @@ def command(
     """
     if items and as_json:
         raise click.UsageError("--print and --json exclude each other\nhelp: --json has every value and gradient", ctx)
+    if digits and (hessian or ofmt):
+        raise click.UsageError("--digits goes with neither --hessian nor --ofmt\nhelp: leave one of them out", ctx)
     console = Console(quiet, verbose, strict, color)
     request = options.gather(ctx, words, expressions, console)
     found = options.read_models(request, console)
     from gradcli.cli.answers import Questions  # numpy, only once there is something to answer
 
     selection = Selection(of, wrt, retain, retain_all, no_retain, no_grad)
-    questions = Questions(console, selection, items, hessian, materialize_grads, ofmt, as_json)
+    questions = Questions(console, selection, items, hessian, materialize_grads, ofmt, as_json, digits)
     titled = len(request.sources) > 1 and not as_json and not items
     for path, model in found:
         try:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import gc
 import os
 import re
@@ -16,13 +15,15 @@ import click
 
 from gradcli import __version__
 from gradcli.cli.options import not_an_option
-from gradcli.cli.output import INTERNAL, WRONG, Console, whisper
+from gradcli.cli.output import CLOSED, INTERNAL, WRONG, Console, drop_stdout, interrupted, whisper
 from gradcli.errors import Diagnostic, GradcliError, bounded, did_you_mean, shown
 from gradcli.source import visible
 
 _COMMANDS = {
     "grad": "Value and gradients at a point.",
+    "diff": "The derivative as a formula: text, LaTeX, Python, C, SQL.",
     "check": "Verify derivatives, claims, expectations: the CI command.",
+    "batch": "Rows in, values and gradients out: CSV, TSV, NDJSON, Parquet.",
     "explain": "For each name: leaf, requires_grad, retained, gradient, and why.",
     "functions": "The table of functions: arguments, domain, convention.",
 }
@@ -113,14 +114,12 @@ def run(arguments: list[str]) -> int:
         Console().fail(fault)
         return WRONG
     except (KeyboardInterrupt, click.Abort):
-        _drop_stdout()
-        whisper("interrupted")
-        return 130
-    except BrokenPipeError:
-        _drop_stdout()
-        return 141
+        return interrupted()
+    except (BrokenPipeError, SystemExit):  # click leaves when its own help meets a closed pipe
+        drop_stdout()
+        return CLOSED
     except OSError as fault:
-        _drop_stdout()
+        drop_stdout()
         return _say(Diagnostic(f"cannot write: {(fault.strerror or str(fault)).lower()}"))
     except MemoryError:
         return _say(Diagnostic("out of memory", help="fewer rows at a time, or a smaller model"))
@@ -142,12 +141,6 @@ def _usage(fault: click.ClickException) -> int:
 def _say(diagnostic: Diagnostic) -> int:
     Console().tell(diagnostic)
     return WRONG
-
-
-def _drop_stdout() -> None:
-    """What is still buffered for a closed pipe must not raise again when the process ends."""
-    with contextlib.suppress(OSError, ValueError, AttributeError):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _internal(fault: Exception) -> int:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 import shlex
+import sys
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 import click
 
 from gradcli.cli.inputs import Request, gather, read_models, split_names
-from gradcli.cli.output import WRONG, Console
+from gradcli.cli.output import CLOSED, WRONG, Console, drop_stdout, interrupted
 from gradcli.errors import GradcliError, did_you_mean, shown
 
 __all__ = ["Command", "Request", "check_format", "choice", "gather", "models", "read_models", "split_names", "talk"]
@@ -33,12 +34,23 @@ class Command(click.Command):
             raise
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Failures of the whole run, with the colours that this command was asked for."""
+        """Failures of the whole run, with the colours that this command was asked for.
+
+        What click would turn into words and statuses of its own is caught here.
+        """
         try:
-            return super().invoke(ctx)
+            result = super().invoke(ctx)
+            if sys.stdout is not None:
+                sys.stdout.flush()
+            return result
         except GradcliError as fault:
             Console(color=ctx.params.get("color", "auto")).fail(fault)
             return WRONG
+        except KeyboardInterrupt:
+            return interrupted()
+        except BrokenPipeError:
+            drop_stdout()
+            return CLOSED
 
 
 def not_an_option(

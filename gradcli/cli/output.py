@@ -15,6 +15,7 @@ from gradcli.errors import Diagnostic, GradcliError
 from gradcli.source import visible
 
 FINE, FAILED, WRONG, INTERNAL, NOTHING = 0, 1, 2, 3, 4
+INTERRUPTED, CLOSED = 130, 141
 _COLORS = {"error": "red", "warning": "yellow", "note": "cyan"}
 
 
@@ -60,6 +61,19 @@ def whisper(text: str) -> None:
         click.echo(text, err=True, color=True)
 
 
+def drop_stdout() -> None:
+    """What is still buffered for a stream that cannot be written must not raise again when the process ends."""
+    with contextlib.suppress(OSError, ValueError, AttributeError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def interrupted() -> int:
+    """One short line, and nothing more of the data."""
+    drop_stdout()
+    whisper("interrupted")
+    return INTERRUPTED
+
+
 def terminal(stream: Any) -> bool:
     return stream is not None and not stream.closed and bool(stream.isatty())
 
@@ -91,7 +105,9 @@ def number(value: Any, style: str | None = None) -> str:
     spell: Callable[[float], str] = repr if style is None else lambda x: style % x
     if isinstance(value, float):
         return spell(value)
-    return "[" + ", ".join(map(spell, value.tolist())) + "]"
+    if isinstance(value, str):  # many digits, spelled already
+        return value
+    return "[" + ", ".join(value if isinstance(value, list) else map(spell, value.tolist())) + "]"
 
 
 def json_number(value: Any) -> Any:
@@ -102,7 +118,7 @@ def json_number(value: Any) -> Any:
         if value != value:
             return "NaN"
         return value if abs(value) != float("inf") else "Infinity" if value > 0 else "-Infinity"
-    return [json_number(v) for v in value.tolist()]
+    return [json_number(v) for v in (value if isinstance(value, list) else value.tolist())]
 
 
 def json_line(record: dict[str, Any]) -> str:

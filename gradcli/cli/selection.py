@@ -72,7 +72,7 @@ class Selection:
         return [n for n in dict.fromkeys(kept) if n not in cancelled]
 
     def _requires(self, model: Model) -> bytearray:
-        from gradcli.api import requires_grad
+        from gradcli.leaves import requires_grad
 
         return requires_grad(model.resolved, self.off(model))
 

@@ -44,7 +44,21 @@ def _number(c: Any, out: Any) -> None:
     np.copyto(out, c)
 
 
-_KERNELS: dict[str, Callable[..., Any]] = {"where": _where, "_taint": _taint, "_number": _number}
+def _maximum(a: Any, b: Any, out: Any = None) -> Any:
+    return np.maximum(a, b, out=out)  # `out` by position is deprecated for these two
+
+
+def _minimum(a: Any, b: Any, out: Any = None) -> Any:
+    return np.minimum(a, b, out=out)
+
+
+_KERNELS: dict[str, Callable[..., Any]] = {
+    "where": _where,
+    "_taint": _taint,
+    "_number": _number,
+    "_maximum": _maximum,
+    "_minimum": _minimum,
+}
 
 
 @cache
@@ -179,9 +193,9 @@ def run(
     """
     inputs: list[Any] = [values[label] for label in program.column_inputs]
     outputs = list(out) if out is not None else [np.empty(rows) for _ in range(program.output_count)]
-    block = block or block_rows(program)
+    block = -(-block // TILE) * TILE if block else block_rows(program)
     blocks = [(low, min(low + block, rows)) for low in range(0, rows, block)] if program.output_count or inputs else []
-    workers = min(threads or os.cpu_count() or 1, len(blocks)) or 1
+    workers = max(1, min(threads or os.cpu_count() or 1, len(blocks)))
     scalars: list[Any] = [math.nan] * program.scalar_count
     for register, number in program.constants:
         scalars[register] = number
@@ -252,8 +266,8 @@ def _tainted(program: Program, results: list[float | Column]) -> list[float | Co
         if where is False:
             continue
         gradient = results[number]
-        if isinstance(gradient, float) or where is True:
-            results[number] = math.nan if isinstance(gradient, float) else np.full_like(gradient, math.nan)
+        if isinstance(gradient, float):
+            results[number] = math.nan
         else:
             np.copyto(gradient, math.nan, where=where)
     return results

@@ -23,6 +23,8 @@ _REDUCES = {
 Instruction = tuple[str, int, tuple[int, ...]]  # operation, target register, argument registers
 Place = tuple[str, int]  # a register before they are numbered: s(calar), i(nput), o(utput), f(loat), c(ondition)
 Step = tuple[str, Place, tuple[Place, ...]]
+_Plan = tuple[tuple[Instruction, ...], list[Step], list[tuple[str, Place, int]], list[tuple[Place, int]]]
+_Given = tuple[list[tuple[int, float]], list[tuple[int, str]], int]
 
 
 @dataclass(frozen=True)
@@ -67,6 +69,10 @@ class Program:
         return self.scalar_count + self.float_count + self.condition_count
 
 
+_GIVEN = frozenset(("constant", "leaf", "rows"))
+_NEVER = 1 << 62
+
+
 class _Pool:
     """Registers handed out and taken back."""
 
@@ -84,6 +90,8 @@ class _Pool:
 def _levels(graph: Graph, needed: bytearray) -> list[int]:
     """The phase in which each node is first known: one later than its argument for a reduction."""
     levels = [0] * len(graph)
+    if _REDUCES.keys().isdisjoint(graph.ops):
+        return levels
     for node, op in enumerate(graph.ops):
         if needed[node]:
             arguments = graph.arguments(node)
@@ -100,44 +108,48 @@ class _Scheduler:
         self.levels = _levels(graph, self.needed)
         self.reductions = [n for n, op in enumerate(graph.ops) if op in _REDUCES and self.needed[n]]
         self.scalar_pool, self.float_pool, self.condition_pool = _Pool(), _Pool(), _Pool()
-        self.scalar_at: dict[int, int] = {}
+        self.scalar_at = [-1] * len(graph)
         self.inputs: dict[int, int] = {}
         self.outputs: dict[int, int] = {}
         self.column_roots = [r for r in roots if graph.columns[r]]
-        for root in self.column_roots:
-            if graph.ops[root] not in ("leaf", "spread") and root not in self.outputs:
-                self.outputs[root] = self.column_roots.index(root)
+        for number, root in enumerate(self.column_roots):
+            if graph.ops[root] not in ("leaf", "spread"):
+                self.outputs.setdefault(root, number)
 
     def run(self, taints: Iterable[int]) -> Program:
-        graph, levels = self.graph, self.levels
-        ops, columns = graph.ops, graph.columns
-        last = max((levels[n] for n in range(len(graph)) if self.needed[n]), default=0)
+        last = max((self.levels[n] for n, needed in enumerate(self.needed) if needed), default=0)
         per_phase = [self._columns_of(level) for level in range(last + 1)]
-        scalar_uses = self._last_scalar_uses(per_phase)
-        constants: list[tuple[int, float]] = []
-        scalar_inputs: list[tuple[int, str]] = []
-        rows_register = -1
+        uses = self._last_scalar_uses(per_phase)
+        given = self._given(uses)
         by_level: list[list[int]] = [[] for _ in range(last + 1)]
-        for node in range(len(graph)):
-            if not self.needed[node] or columns[node]:
-                continue
-            op = ops[node]
-            if op in ("constant", "leaf", "rows"):
+        for node, op in enumerate(self.graph.ops):
+            if self.needed[node] and not self.graph.columns[node] and op not in _REDUCES and op not in _GIVEN:
+                by_level[self.levels[node]].append(node)
+        phases = []
+        for level in range(last + 1):
+            scalars = self._scalar_code(by_level[level], uses, level)
+            phases.append((scalars, *self._column_code(level, per_phase[level])))
+        return self._assemble(phases, given, tuple(taints))
+
+    def _given(self, uses: list[int]) -> _Given:
+        """Registers of the constants, of the scalar leaves, and of the number of rows (-1: not used).
+
+        They are filled before the first phase, so none of them is ever taken for something else.
+        """
+        graph, rows = self.graph, -1
+        constants: list[tuple[int, float]] = []
+        leaves: list[tuple[int, str]] = []
+        for node, op in enumerate(graph.ops):
+            if op in _GIVEN and self.needed[node] and not graph.columns[node]:
                 register = self.scalar_at[node] = self.scalar_pool.take()
+                uses[node] = _NEVER
                 if op == "constant":
                     constants.append((register, graph.numbers[node][0]))
                 elif op == "leaf":
-                    scalar_inputs.append((register, graph.labels[node]))
+                    leaves.append((register, graph.labels[node]))
                 else:
-                    rows_register = register
-            elif op not in _REDUCES:
-                by_level[levels[node]].append(node)
-        given = frozenset(self.scalar_at)
-        phases = []
-        for level in range(last + 1):
-            scalars = self._scalar_code(by_level[level], scalar_uses, given, level)
-            phases.append((scalars, *self._column_code(level, per_phase[level])))
-        return self._assemble(phases, constants, scalar_inputs, rows_register, tuple(taints))
+                    rows = register
+        return constants, leaves, rows
 
     def _columns_of(self, level: int) -> list[int]:
         """The columns that the pass of this level computes, in order."""
@@ -161,37 +173,49 @@ class _Scheduler:
         """The reductions that the pass of this level feeds."""
         return [n for n in self.reductions if self.levels[n] == level + 1]
 
-    def _last_scalar_uses(self, per_phase: list[list[int]]) -> dict[int, tuple[int, int]]:
-        """(phase, node) after which the register of a scalar is free; a column holds it to the end of the phase."""
-        graph, levels = self.graph, self.levels
-        end = len(graph)
-        uses: dict[int, tuple[int, int]] = {}
+    def _last_scalar_uses(self, per_phase: list[list[int]]) -> list[int]:
+        """For each scalar the moment after which its register is free: phase times (nodes + 1) plus node; a use by a
+        column holds it to the end of the phase."""
+        graph, levels, needed = self.graph, self.levels, self.needed
+        ops, first, flat = graph.layout()
+        columns, end = graph.columns, len(graph)
+        uses = [0] * end
         for node in range(end):
-            if self.needed[node] and not graph.columns[node] and graph.ops[node] not in _REDUCES:
-                for a in graph.arguments(node):
-                    uses[a] = max(uses.get(a, (0, 0)), (levels[node], node))
+            if needed[node] and not columns[node] and ops[node] not in _REDUCES:
+                moment = levels[node] * (end + 1) + node
+                for i in range(first[node], first[node + 1]):
+                    if uses[flat[i]] < moment:
+                        uses[flat[i]] = moment
         for level, nodes in enumerate(per_phase):
+            moment = level * (end + 1) + end
             for node in nodes:
                 for a in graph.arguments(node):
-                    if not graph.columns[a]:
-                        uses[a] = max(uses.get(a, (0, 0)), (level, end))
+                    if not columns[a] and uses[a] < moment:
+                        uses[a] = moment
         for root in self.roots:
-            uses[root] = (len(per_phase), end)
+            uses[root] = _NEVER
         return uses
 
-    def _scalar_code(
-        self, nodes: list[int], uses: dict[int, tuple[int, int]], given: frozenset[int], level: int
-    ) -> tuple[Instruction, ...]:
-        graph, at, pool = self.graph, self.scalar_at, self.scalar_pool
+    def _scalar_code(self, nodes: list[int], uses: list[int], level: int) -> tuple[Instruction, ...]:
+        ops, first, flat = self.graph.layout()
+        at, free, count = self.scalar_at, self.scalar_pool.free, self.scalar_pool.count
+        base = level * (len(ops) + 1)
         code = []
         for node in nodes:
-            arguments = tuple(graph.arguments(node))
+            arguments = flat[first[node] : first[node + 1]]
+            moment = base + node
             registers = tuple([at[a] for a in arguments])
-            for a in dict.fromkeys(arguments):
-                if a not in given and uses[a] <= (level, node):
-                    pool.free.append(at[a])
-            at[node] = pool.take()
-            code.append((graph.ops[node], at[node], registers))
+            for a in arguments:
+                if uses[a] == moment:
+                    uses[a] = _NEVER  # once, also where it is an operand twice
+                    free.append(at[a])
+            if free:
+                out = at[node] = free.pop()
+            else:
+                out = at[node] = count
+                count += 1
+            code.append((ops[node], out, registers))
+        self.scalar_pool.count = count
         return tuple(code)
 
     def _column_code(
@@ -228,18 +252,24 @@ class _Scheduler:
             code.append((op, at[node], places))
             if node not in last_use and node not in kept:
                 self._release(at[node])
+        return code, *self._ends(level, reduced, at)
+
+    def _ends(
+        self, level: int, reduced: list[int], at: dict[int, Place]
+    ) -> tuple[list[tuple[str, Place, int]], list[tuple[Place, int]]]:
+        """What is reduced and what is stored at the end of a block; then all buffers are free."""
         reductions: list[tuple[str, Place, int]] = []
         for node in reduced:
-            source = at[graph.arguments(node)[0]]
+            source = at[self.graph.arguments(node)[0]]
             self.scalar_at[node] = self.scalar_pool.take()
-            reductions.append((_REDUCES[graph.ops[node]], source, self.scalar_at[node]))
+            reductions.append((_REDUCES[self.graph.ops[node]], source, self.scalar_at[node]))
         stores = []
         for number, root in enumerate(self.column_roots):
-            if levels[root] == level and at[root] != ("o", number):
+            if self.levels[root] == level and at[root] != ("o", number):
                 stores.append((at[root], number))
         for pool in (self.float_pool, self.condition_pool):
             pool.free = list(range(pool.count))
-        return code, reductions, stores
+        return reductions, stores
 
     def _release(self, place: Place) -> None:
         kind, number = place
@@ -247,56 +277,48 @@ class _Scheduler:
         if pool:
             pool.free.append(number)
 
-    def _assemble(
-        self,
-        phases: list[tuple[tuple[Instruction, ...], list[Step], list[tuple[str, Place, int]], list[tuple[Place, int]]]],
-        constants: list[tuple[int, float]],
-        scalar_inputs: list[tuple[int, str]],
-        rows_register: int,
-        taints: tuple[int, ...],
-    ) -> Program:
+    def _assemble(self, phases: list[_Plan], given: _Given, taints: tuple[int, ...]) -> Program:
         graph = self.graph
         base = {"s": 0, "i": self.scalar_pool.count}
         base["o"] = base["i"] + len(self.inputs)
         base["f"] = base["o"] + len(self.column_roots)
         base["c"] = base["f"] + self.float_pool.count
-
-        def register(place: Place) -> int:
-            return base[place[0]] + place[1]
-
-        done = []
-        for scalars, columns, reductions, stores in phases:
-            code = tuple([(op, register(out), tuple([register(p) for p in places])) for op, out, places in columns])
-            done.append(
-                Phase(
-                    scalars,
-                    code,
-                    tuple([(u, register(s), t) for u, s, t in reductions]),
-                    tuple([(register(s), o) for s, o in stores]),
-                )
-            )
-        sources = [graph.labels[node] for node in self.inputs]
+        done = tuple([_numbered(plan, base) for plan in phases])
         roots, output = [], 0
         for root in self.roots:
-            if graph.columns[root]:
-                roots.append((True, output))
-                output += 1
-            else:
-                roots.append((False, self.scalar_at[root]))
+            roots.append((True, output) if graph.columns[root] else (False, self.scalar_at[root]))
+            output += graph.columns[root]
+        constants, leaves, rows = given
         return Program(
-            tuple(constants),
-            tuple(scalar_inputs),
-            tuple(sources),
-            rows_register,
-            tuple(done),
-            tuple(roots),
-            taints,
-            self.scalar_pool.count,
-            len(self.column_roots),
-            self.float_pool.count,
-            self.condition_pool.count,
-            sum(len(p.scalars) + len(p.columns) for p in done),
+            constants=tuple(constants),
+            scalar_inputs=tuple(leaves),
+            column_inputs=tuple([graph.labels[node] for node in self.inputs]),
+            rows_register=rows,
+            phases=done,
+            roots=tuple(roots),
+            taints=taints,
+            scalar_count=self.scalar_pool.count,
+            output_count=len(self.column_roots),
+            float_count=self.float_pool.count,
+            condition_count=self.condition_pool.count,
+            operations=sum(len(p.scalars) + len(p.columns) for p in done),
         )
+
+
+def _numbered(plan: _Plan, base: dict[str, int]) -> Phase:
+    """A phase with its places as register numbers."""
+    scalars, columns, reductions, stores = plan
+
+    def register(place: Place) -> int:
+        return base[place[0]] + place[1]
+
+    code = tuple([(op, register(out), tuple([register(p) for p in places])) for op, out, places in columns])
+    return Phase(
+        scalars,
+        code,
+        tuple([(name, register(source), target) for name, source, target in reductions]),
+        tuple([(register(source), output) for source, output in stores]),
+    )
 
 
 def schedule(graph: Graph, roots: Sequence[int], taints: Iterable[int] = ()) -> Program:

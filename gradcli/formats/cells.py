@@ -35,10 +35,26 @@ class Fault:
 
 @dataclass(frozen=True)
 class Reading:
-    """How cells are read: which texts mean missing, and whether a comma is the decimal point."""
+    """How cells are read.
+
+    Which texts mean missing (`extra`: also such as are numbers), whether that is a fault (`strict`), whether a comma is
+    the decimal point.
+    """
 
     missing: Collection[str] = MISSING
+    extra: Collection[str] = ()
     decimal_comma: bool = False
+    strict: bool = False
+
+    @property
+    def is_unusual(self) -> bool:
+        """Whether texts must be looked at before they become numbers."""
+        return self.decimal_comma or bool(self.extra)
+
+    def absence(self, text: str | None) -> tuple[str, str]:
+        """Why a missing value is a fault, where it is one."""
+        shown = f"`{text}` means missing" if text and text.strip() else "the value is missing"
+        return shown, "`--missing null` leaves the results of such rows empty"
 
 
 @dataclass(frozen=True)
@@ -61,6 +77,9 @@ def read_cells(cells: Any, reading: Reading) -> Numbers:
 
     if reading.decimal_comma:
         cells = pl.Series(cells.name, _without_commas(cells), dtype=pl.String)
+    if reading.extra:
+        said = cells.str.strip_chars().str.to_lowercase().is_in(list(reading.extra))
+        cells = cells.set(said.fill_null(False), None)
     found = cells.cast(pl.Float64, strict=False)
     if not found.null_count():
         return Numbers(found.to_numpy(), None, [])
@@ -78,6 +97,9 @@ def read_cells(cells: Any, reading: Reading) -> Numbers:
         for at in np.flatnonzero(again.is_null().to_numpy() & ~absent).tolist():
             index = int(where[at])
             bad.append((index, str(cells[index]), *malformed(str(texts[at]), reading)))
+    if reading.strict and absent.any():
+        bad += [(i, cells[i] or "", *reading.absence(cells[i])) for i in np.flatnonzero(missing).tolist()]
+        return Numbers(values, None, sorted(bad))
     return Numbers(values, missing if absent.any() else None, bad)
 
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from gradcli.errors import FileError
 from gradcli.formats.cells import Fault, shorten
 
-CHUNK = 4 << 20
+CHUNK = 2 << 20
 LONGEST = 64 << 20  # bytes of one record; more means that a quote was never closed
 QUOTE, NEWLINE, RETURN = 34, 10, 13
 Bytes = NDArray[np.uint8]
@@ -53,9 +53,14 @@ class Cutter:
 
     def cut(self, blocks: Iterator[bytes]) -> Iterator[Chunk]:
         """Chunks of about `size` bytes; fewer when an empty block says that the pipe makes us wait."""
-        parts: list[bytes] = []
+        parts: list[bytes] = [b""]
         held, wanted = 0, self.size
         for block in blocks:
+            if held + len(block) >= wanted and len(parts) == 1 and (found := self._plain(parts[0], block)) is not None:
+                whole, data = found
+                yield from self._chunks(whole, ())
+                parts, held, wanted = [data], len(data), self.size
+                continue
             parts.append(block)
             held += len(block)
             if held >= wanted or (not block and held):
@@ -75,6 +80,13 @@ class Cutter:
                     yield from self._unclosed(rest)
                 return
             data = rest
+
+    def _plain(self, held: bytes, block: bytes) -> tuple[bytes, bytes] | None:
+        """Whole records and the rest where nothing is quoted, without a copy more than it takes; else None."""
+        last = block.rfind(b"\n") + 1
+        if not last or (self.separator is not None and (b'"' in block or b'"' in held)):
+            return None
+        return b"".join((held, memoryview(block)[:last])), block[last:]
 
     def _chunks(self, data: bytes, faults: tuple[Fault, ...]) -> Iterator[Chunk]:
         if not data:
@@ -118,8 +130,10 @@ class Cutter:
     def _too_long(self, data: bytes) -> FileError:
         text = shorten(data[:200].decode("utf-8", "replace"))
         why = "a quote is opened there and not closed" if self.separator is not None else "it has no line breaks"
-        return FileError.of(f"{self.name}:{self.line + 1}: a record goes on for more than {LONGEST >> 20} MB: {why}: `{text}`",
-                            help="close the quote, or double a quote that is text")  # fmt: skip
+        return FileError.of(
+            f"{self.name}:{self.line + 1}: a record goes on for more than {LONGEST >> 20} MB: {why}: `{text}`",
+            help="close the quote, or double a quote that is text",
+        )
 
 
 def record_ends(text: Bytes, quoted: bool) -> tuple[Positions, Positions]:
@@ -174,10 +188,14 @@ def fields_of(data: str, separator: str) -> Iterator[tuple[list[str], str, bool,
 def exact(data: bytes, separator: str) -> tuple[bytes, tuple[Fault, ...], bytes]:
     """Whole records with regular quotes, faults where text follows a closing quote, and the rest."""
     text = data.decode("utf-8", "surrogateescape")
-    done, faults, end, line = [], [], 0, 0
+    done: list[str] = []
+    faults: list[Fault] = []
+    end, line = 0, 0
     for cells, raw, sound, stop in fields_of(text, separator):
         if not sound:
-            faults.append(Fault(len(done), line + 1, "", raw, "text follows a closing quote", "double a quote that is text"))
+            faults.append(
+                Fault(len(done), line + 1, "", raw, "text follows a closing quote", "double a quote that is text")
+            )
         done.append(separator.join(quoted(c, separator) for c in cells))
         line += raw.count("\n") + 1
         end = stop

@@ -35,7 +35,8 @@ def expand(words: Sequence[str]) -> list[str]:
                 raise FileError.of(f"`{word}` is a folder", help=f"name its files: `'{word.rstrip('/')}/*.csv'`")
             found.append(word)
             continue
-        matches = sorted(glob.glob(word)) if any(c in word for c in "*?[") else []
+        globbed = any(c in word for c in "*?[")
+        matches = sorted(glob.glob(word)) if globbed else []  # noqa: PTH207  names as the user would write them
         if not matches:
             raise FileError.of(f"no data file `{word[:200]}`", help=_near(word))
         found += matches
@@ -64,20 +65,21 @@ class Progress:
 
 @dataclass
 class Stream:
-    """The bytes of one file. `blocks` ends each piece that a slow pipe gave with an empty block: go on with what there is."""
+    """The bytes of one file. An empty block means that a pipe makes us wait: go on with what there is."""
 
     name: str
     progress: Progress
     encoding: str | None = None
     kind: str = ""
+    size: int = BLOCK
     _head: bytes = b""
     _descriptor: int = -1
     _own: bool = field(default=False)
 
     @classmethod
-    def open(cls, name: str, progress: Progress, encoding: str | None = None) -> Stream:
+    def open(cls, name: str, progress: Progress, encoding: str | None = None, size: int = BLOCK) -> Stream:
         """Open and look at the first bytes: `kind` is gzip, zstd, another container, or empty for text."""
-        self = cls(name, progress, encoding)
+        self = cls(name, progress, encoding, size=size)
         if name == "-":
             if sys.stdin is None or sys.stdin.isatty():
                 raise FileError.of("standard input is a terminal", help="pipe data into `-`, or name a file")
@@ -111,11 +113,12 @@ class Stream:
         """What the file holds, and an empty block wherever a pipe makes us wait."""
         head, self._head = self._head, b""
         waits = not stat.S_ISREG(os.fstat(self._descriptor).st_mode)
+        size = BLOCK if waits else self.size
         while head:
             yield head
             if waits and not select.select([self._descriptor], [], [], _PATIENCE)[0]:
                 yield b""
-            head = self._read(BLOCK)
+            head = self._read(size)
 
     def blocks(self) -> Iterator[bytes]:
         """The text: decompressed, in UTF-8."""
@@ -185,7 +188,7 @@ def total_bytes(names: Sequence[str]) -> int:
     """The size of all files together, 0 where one is a pipe."""
     total = 0
     for name in names:
-        status: Any = os.fstat(sys.stdin.fileno()) if name == "-" else os.stat(name)
+        status: Any = os.fstat(sys.stdin.fileno()) if name == "-" else Path(name).stat()
         if not stat.S_ISREG(status.st_mode):
             return 0
         total += status.st_size

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -25,7 +25,7 @@ class Wanted:
     kept: Sequence[int]
     whole: bool
     drop: bool
-    reading: Reading = Reading()
+    reading: Reading
 
 
 @dataclass
@@ -33,7 +33,8 @@ class Table:
     """Rows of one chunk. `values[i]` are the numbers of needed column i; `missing` and `bad` mark rows without results.
 
     `lines` (a series) or `frame` pass through; `restore` is a byte that stands for a line break within a line.
-    `numbers[i]` is the data record of row i, or None where they are the same; `records` counts all of them.
+    `record_of[i]` is the data record of row i, or None where they are the same; `records` counts all of them; `line_of`
+    gives the physical line of a record within the chunk.
     """
 
     rows: int
@@ -46,6 +47,7 @@ class Table:
     restore: bytes = b""
     faults: list[Fault] = field(default_factory=list)
     record_of: NDArray[np.intp] | None = None
+    line_of: Callable[[int], int] = lambda record: 0
 
     def record(self, row: int) -> int:
         return int(self.record_of[row]) if self.record_of is not None else row

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import ctypes.util
 from collections.abc import Callable, Iterator
+from functools import partial
 from importlib import import_module
 from typing import Any
 
@@ -39,10 +40,14 @@ def _decoder() -> Callable[[], Decoder] | None:
         except (ImportError, AttributeError):
             continue
         if module == "zstandard":
-            return lambda: _frames(lambda: found().decompressobj())
-        return lambda: _frames(found)
+            return partial(_frames, partial(_object, found))
+        return partial(_frames, found)
     library = ctypes.util.find_library("zstd")
-    return (lambda: _system(library)) if library else None
+    return partial(_system, library) if library else None
+
+
+def _object(make: Any) -> Any:
+    return make().decompressobj()
 
 
 def _frames(make: Callable[[], Any]) -> Decoder:
@@ -96,3 +101,22 @@ def _system(library: str) -> Decoder:
                 return
 
     return feed, lambda: left[0] == 0
+
+
+def compressed(data: bytes, level: int = 3) -> bytes:
+    """One frame. Raises FileError when nothing here writes zstd."""
+    for module in ("compression.zstd", "zstandard"):
+        try:
+            return bytes(import_module(module).compress(data, level))
+        except ImportError:
+            continue
+    library = ctypes.util.find_library("zstd")
+    if not library:
+        raise FileError.of("nothing here writes zstd", help="`pip install zstandard`, or write .gz")
+    lib = ctypes.CDLL(library)
+    lib.ZSTD_compressBound.restype = lib.ZSTD_compress.restype = ctypes.c_size_t
+    lib.ZSTD_compressBound.argtypes = [ctypes.c_size_t]
+    lib.ZSTD_compress.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_char_p, ctypes.c_size_t, ctypes.c_int]
+    room = ctypes.create_string_buffer(lib.ZSTD_compressBound(len(data)))
+    size = lib.ZSTD_compress(room, len(room), data, len(data), level)
+    return ctypes.string_at(room, size)

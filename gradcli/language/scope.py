@@ -125,16 +125,17 @@ class Scope:
         return self.add_leaf(name, name, "free", place).node
 
     def _too_early(self, name: str, place: Place) -> Stop:
-        defined = [found for found in self.lines[name] if found[0] > place[0]]
-        if not defined:
-            return Stop()  # its own definition failed and was reported
-        own, line = self.model.span(*place).line, self.model.span(*defined[0]).line
-        if own == line and self._within_definition(name, place):
+        own = self.model.span(*place).line
+        if name not in self.broken and self._within_definition(name, place):
             return self.fail(
                 f"{shown(name)} is used in its own definition",
                 place,
-                f"give {shown(name)} a first value above line {line}, or use another name",
+                f"give {shown(name)} a first value above line {own}, or use another name",
             )
+        defined = [found for found in self.lines[name] if found[0] > place[0]]
+        if name in self.broken or not defined:
+            return Stop()  # its own definition failed and was reported
+        line = self.model.span(*defined[0]).line
         return self.fail(
             f"{shown(name)} is used on line {own} but defined on line {line}",
             place,

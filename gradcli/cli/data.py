@@ -1,0 +1,157 @@
+"""`gradcli grad --data FILE`: a scalar over the columns of a file, with its gradient."""
+
+from __future__ import annotations
+
+import gc
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from gradcli.cli import options
+from gradcli.cli.inputs import Request, binding
+from gradcli.cli.output import Console, json_line, json_number, number, table, terminal
+from gradcli.cli.selection import Selection
+from gradcli.errors import BindingError, GradcliError
+
+if TYPE_CHECKING:
+    from gradcli.batching.loss import Answered
+    from gradcli.source import Source
+
+
+@dataclass(frozen=True)
+class Data:
+    """The flags that are about data."""
+
+    files: tuple[str, ...]
+    rename: tuple[str, ...]
+    in_format: str | None
+    missing: str
+
+    def __bool__(self) -> bool:
+        return bool(self.files)
+
+
+def flags(function: options.F) -> options.F:
+    """--data and what goes with it."""
+    for decorator in (
+        click.option(
+            "--data-missing",
+            type=click.Choice(["error", "skip"]),
+            default="error",
+            show_default=True,
+            help="A blank, NA or null in --data: an error, or its row is left out.",
+        ),
+        click.option("--in-format", type=click.Choice(["csv", "tsv", "ndjson", "parquet"]), help="Format of --data."),
+        click.option(
+            "--rename", multiple=True, metavar="VAR=COLUMN", help="The column of --data that gives a name its values."
+        ),
+        click.option(
+            "--data",
+            multiple=True,
+            metavar="FILE",
+            help="Columns of CSV, TSV, NDJSON or Parquet, plain or compressed, give names their values; `-` is "
+            "standard input.",
+        ),
+    ):
+        function = decorator(function)
+    return function
+
+
+def run(console: Console, request: Request, selection: Selection, data: Data, ofmt: str | None, as_json: bool) -> int:
+    """Answer for each model in turn; standard input serves one."""
+    from gradcli.formats.stream import expand
+
+    gc.freeze()
+    gc.enable()
+    if data.files.count("-") and len(request.sources) > 1:
+        raise BindingError.of(
+            "standard input can be read once", help="run the models one by one, or save the data in a file"
+        )
+    names = expand(data.files)
+    for path, source in request.sources:
+        try:
+            blocks = _answers(console, path, source, request.bindings, selection, data, names, ofmt, as_json)
+        except GradcliError as fault:
+            console.fail(fault)
+            continue
+        if len(request.sources) > 1 and not as_json:
+            console.data(f"# {path}")
+        for block in blocks:
+            console.data(block)
+    return console.status
+
+
+def _answers(
+    console: Console,
+    path: str,
+    source: Source,
+    bindings: dict[str, str],
+    selection: Selection,
+    data: Data,
+    names: Sequence[str],
+    ofmt: str | None,
+    as_json: bool,
+) -> list[str]:
+    from gradcli.batching.bind import bind
+    from gradcli.batching.loss import Question, answer
+    from gradcli.formats.cells import Reading
+    from gradcli.formats.reader import Options, open_data
+    from gradcli.runners.local import cores
+
+    reader = open_data(names, Options(format=data.in_format))
+    bound = bind(source, bindings, reader.header.names, _renames(data.rename), reader.format == "ndjson")
+    model = bound.model
+    if bound.absent:
+        reader.extend(bound.absent, ())
+    console.tell(*model.notes, *bound.notes)
+    retained, off = selection.retained(model, console), selection.off(model)
+    questions = [Question(o, selection.by(model), retained, off) for o in selection.outputs(model)]
+    found = answer(bound, questions, reader, data.missing == "skip", Reading(), cores())
+    return [_json(path, names, a) if as_json else _text(a, ofmt) for a in found]
+
+
+def _renames(texts: Sequence[str]) -> dict[str, str]:
+    pairs = [binding(t) for t in texts]
+    if None in pairs:
+        raise click.UsageError(
+            f"`--rename {texts[pairs.index(None)]}` is not VAR=COLUMN\nhelp: the name in the model first"
+        )
+    return {p[0]: p[1].strip().strip("`") for p in pairs if p is not None}
+
+
+def _text(found: Answered, ofmt: str | None) -> str:
+    result = found.result
+    rows = [(result.output, number(result.value, ofmt), number(None))]
+    rows += [
+        (n, number(found.values.get(n, result.values.get(n)), ofmt), number(g, ofmt))
+        for n, g in {**result.gradients, **result.retained}.items()
+    ]
+    return "\n".join(line.rstrip("\t") for line in table(rows, terminal(sys.stdout)))
+
+
+def _json(path: str, names: Sequence[str], found: Answered) -> str:
+    from gradcli.explain import reason
+
+    result, program = found.result, found.program
+    labels = program.model.resolved.names
+    lost = [n for n, g in {**result.gradients, **result.retained}.items() if g is None]
+    record: dict[str, Any] = {
+        "schema": 1,
+        "model": path,
+        "data": list(names),
+        "rows": result.rows,
+        "output": result.output,
+        "value": json_number(result.value),
+        "point": {n: json_number(v) for n, v in found.values.items()},
+        "gradients": {n: json_number(g) for n, g in result.gradients.items()},
+        "retained": {
+            n: {"value": json_number(result.values.get(n)), "gradient": json_number(g)}
+            for n, g in result.retained.items()
+        },
+        "reasons": {n: reason(program, labels[n], None)[0] for n in lost},
+        "warnings": [],
+    }
+    return json_line(record)

@@ -1,0 +1,251 @@
+"""One run of `gradcli batch`: the flags become a reader, a plan, a target, and a summary."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from gradcli.cli import inputs
+from gradcli.cli.output import FAILED, WRONG, Console, json_line
+from gradcli.cli.selection import Selection
+from gradcli.errors import Diagnostic, GradcliError
+
+if TYPE_CHECKING:
+    from gradcli.batching.plan import Plan
+    from gradcli.batching.run import Outputs, Run
+    from gradcli.batching.work import Shape, Work
+    from gradcli.formats.cells import Reading
+    from gradcli.formats.reader import Reader
+    from gradcli.source import Source
+
+
+@dataclass(frozen=True)
+class Flags:
+    """The options of `batch` that are not those of `grad`."""
+
+    output: str
+    in_format: str | None
+    out_format: str | None
+    rename: tuple[str, ...]
+    names: str | None
+    keep: str
+    domain: bool
+    missing: str
+    na: tuple[str, ...]
+    on_error: str | None
+    rejects: str | None
+    max_errors: int | None
+    max_nonfinite: int | None
+    nonfinite: str
+    delimiter: str | None
+    decimal_comma: bool
+    header: str | None
+    encoding: str | None
+    chunk_rows: int | None
+    jobs: int | None
+    dry_run: bool
+    progress: bool
+    summary: str | None
+
+
+class _Terminated(Exception):
+    pass
+
+
+def _terminate(number: int, frame: Any) -> None:
+    raise _Terminated
+
+
+class Job:
+    """The flags of one run, applied step by step."""
+
+    def __init__(self, console: Console, flags: Flags, selection: Selection) -> None:
+        self.console, self.flags, self.selection = console, flags, selection
+
+    def run(self, source: Source, data: Sequence[str], bindings: dict[str, str]) -> int:
+        from gradcli.batching.work import Work
+        from gradcli.formats.reader import Options, open_data
+        from gradcli.formats.records import CHUNK
+        from gradcli.formats.stream import expand, known_encoding
+        from gradcli.formats.target import check_distinct
+        from gradcli.runners.local import cores
+
+        flags = self.flags
+        names = expand(data)
+        check_distinct(names, (flags.output, flags.rejects, flags.summary))
+        jobs = flags.jobs or cores()
+        signal.signal(signal.SIGTERM, _terminate)
+        reader = open_data(
+            names,
+            Options(
+                flags.in_format,
+                _separator(flags.delimiter),
+                known_encoding(flags.encoding) if flags.encoding else None,
+                _names(flags.header),
+                max(1 << 20, min(CHUNK, (8 << 20) // jobs)),
+                flags.chunk_rows,
+            ),
+        )
+        plan = self._plan(source, bindings, reader)
+        if flags.dry_run:
+            for line in plan.describe():
+                self.console.data(line)
+            return self.console.status
+        drop = self._policy_name() in ("skip", "fail")
+        work = Work(reader, plan, self._shape(reader), drop, self._reading())
+        try:
+            return self._go(work, jobs)
+        except _Terminated:
+            return 143
+
+    def _plan(self, source: Source, bindings: dict[str, str], reader: Reader) -> Plan:
+        from gradcli.batching.bind import bind
+        from gradcli.batching.plan import NAMES, Asked, check_template, plan
+
+        flags, console = self.flags, self.console
+        template = flags.names or NAMES
+        check_template(template)
+        bound = bind(source, bindings, reader.header.names, _renames(flags.rename), reader.format == "ndjson")
+        model = bound.model
+        _refuse_unused(bindings, model)
+        asked = Asked(
+            self.selection.outputs(model),
+            self.selection.by(model),
+            self.selection.retained(model, console),
+            self.selection.off(model),
+            template,
+            flags.keep,
+            flags.domain,
+        )
+        made = plan(bound, asked)
+        console.tell(*model.notes, *bound.notes, *made.notes)
+        if reader.format == "ndjson":
+            unbound = [
+                n.label
+                for n in model.resolved.names.values()
+                if n.kind == "leaf" and n.label not in bound.columns and n.label not in bindings
+            ]
+            reader.extend(bound.absent, unbound)
+        if flags.domain and not model.resolved.domains:
+            console.tell(
+                Diagnostic(f"{model.source.name} has no `domain` line", None, "`--domain` has no effect", "warning")
+            )
+        return made
+
+    def _policy_name(self) -> str:
+        flags = self.flags
+        return flags.on_error or ("skip" if flags.rejects else "null" if flags.max_errors is not None else "fail")
+
+    def _reading(self) -> Reading:
+        from gradcli.formats.cells import MISSING, Reading
+
+        extra = frozenset(t.strip().lower() for t in self.flags.na)
+        return Reading(MISSING | extra, extra, self.flags.decimal_comma, self.flags.missing == "error")
+
+    def _shape(self, reader: Reader) -> Shape:
+        from gradcli.batching.work import Shape
+        from gradcli.formats import by_suffix
+        from gradcli.formats.headers import Dialect
+
+        named, packing = by_suffix(self.flags.output) if self.flags.output != "-" else (None, "")
+        format = self.flags.out_format or named or (reader.format if reader.format != "parquet" else "csv")
+        dialect = Dialect("\t", False) if format == "tsv" else Dialect()
+        if format == "csv" and reader.format == "csv" and reader.dialect is not None:
+            dialect = reader.dialect
+        return Shape(format, dialect, packing if format != "parquet" else "", self.flags.nonfinite == "string")
+
+    def _go(self, work: Work, jobs: int) -> int:
+        from gradcli.batching.run import LimitError, Outputs, Policy, Run
+        from gradcli.batching.summary import Reporter, Summary
+        from gradcli.formats.parquet import Sink
+        from gradcli.formats.target import Target
+
+        flags = self.flags
+        target = Target.open(flags.output)
+        rejects = None
+        try:
+            rejects = Target.open(flags.rejects) if flags.rejects else None
+            sink = Sink(target.place, work.empty_frame()) if work.shape.format == "parquet" else None
+        except BaseException:
+            target.discard()
+            raise
+        outputs: Outputs = Outputs(target, rejects, sink)
+        policy = Policy(self._policy_name(), flags.max_errors, flags.max_nonfinite, flags.missing)
+        summary = Summary()
+        reporter = Reporter(flags.progress or sys.stderr.isatty(), work.reader.progress)
+        run: Run = Run(work, outputs, policy, jobs, reporter, summary)
+        try:
+            run.run()
+        except LimitError as fault:
+            self.console.fail(fault, FAILED)
+        except GradcliError as fault:
+            self.console.fail(fault, WRONG)
+        self._finish(summary)
+        return self.console.status
+
+    def _finish(self, summary: Any) -> None:
+        """The last line, and the same as JSON."""
+        from gradcli.formats.target import Target
+
+        flags, console = self.flags, self.console
+        if self.console.status != WRONG and not console.quiet:
+            if summary.rejected:
+                console.tell(Diagnostic(summary.sentence, None, None, "warning"))
+            elif flags.progress or sys.stderr.isatty() or summary.is_notable:
+                console.tell(Diagnostic(summary.sentence, None, None, "note"))
+        if flags.summary:
+            file = Target.open(flags.summary)
+            try:
+                file.write((json_line(summary.record(console.status)) + "\n").encode())
+                file.commit()
+            finally:
+                file.discard()
+
+
+def _separator(text: str | None) -> str | None:
+    if text is None:
+        return None
+    found = {"\\t": "\t", "tab": "\t"}.get(text, text)
+    if len(found) != 1 or not found.isascii() or found in '"\n\r':
+        raise click.UsageError(f"`--delimiter {text}` is not one ASCII character\nhelp: such as `;` or `\\t`")
+    return found
+
+
+def _names(text: str | None) -> list[str] | None:
+    from gradcli.batching.plan import split
+
+    return split(text) if text is not None else None
+
+
+def _renames(texts: Sequence[str]) -> dict[str, str]:
+    found = {}
+    for text in texts:
+        pair = inputs.binding(text)
+        if pair is None or not pair[1].strip():
+            raise click.UsageError(
+                f"`--rename {text}` is not VAR=COLUMN\nhelp: the name in the model first: `--rename x=Price`"
+            )
+        found[pair[0]] = pair[1].strip().strip("`")
+    return found
+
+
+def _refuse_unused(bindings: dict[str, str], model: Any) -> None:
+    from gradcli.errors import did_you_mean
+
+    unused = [n for n in bindings if n not in model.resolved.used]
+    if unused:
+        raise GradcliError(
+            *[
+                Diagnostic(
+                    f"`{n}` is no name that the model uses",
+                    None,
+                    did_you_mean(n, model.resolved.known()) or "leave it out",
+                )
+                for n in unused
+            ]
+        )

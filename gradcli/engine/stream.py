@@ -1,0 +1,73 @@
+"""Run a program whose results are scalars over rows that come in pieces, as often as its phases need them.
+
+The same bits as `execute.run` on whole columns: rows are numbered over all pieces, tile k is rows 4096k to
+4096k + 4095, and the tiles combine in the same binary tree.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+import numpy as np
+
+from gradcli.engine.execute import TILE, Column, _bound, _run_scalars, _tainted, _Worker, combine
+from gradcli.engine.program import Phase, Program
+
+_ROWS = 16 * TILE
+
+Pieces = Iterable[Sequence[Column]]
+
+
+def passes(program: Program) -> int:
+    """How often the rows are needed; their number must be known before the first where `program.rows_register` is."""
+    return sum(bool(phase.reductions) for phase in program.phases)
+
+
+def run(program: Program, scalars: Mapping[str, float], rows: int, pieces: Callable[[], Pieces]) -> list[float]:
+    """The roots, all scalars. `pieces` begins a new pass: arrays in the order of `program.column_inputs`."""
+    registers = [math.nan] * program.scalar_count
+    for register, number in program.constants:
+        registers[register] = number
+    for register, label in program.scalar_inputs:
+        registers[register] = scalars[label]
+    if program.rows_register >= 0:
+        registers[program.rows_register] = float(rows)
+    with np.errstate(all="ignore"):
+        for phase in program.phases:
+            _run_scalars(phase, registers)
+            if phase.reductions:
+                _reduce(program, phase, registers, tiled(pieces()))
+        return [float(x) for x in _tainted(program, [registers[n] for _, n in program.roots])]
+
+
+def _reduce(program: Program, phase: Phase, registers: list[float], blocks: Iterator[list[Column]]) -> None:
+    code = _bound(phase.columns)
+    shared = [np.float64(s) for s in registers]
+    found: list[list[Column]] = [[] for _ in phase.reductions]
+    for arrays in blocks:
+        rows = len(arrays[0])
+        partials = [np.empty((rows + TILE - 1) // TILE) for _ in phase.reductions]
+        worker = _Worker(program, shared, arrays, (), min(rows, _ROWS))
+        for low in range(0, rows, _ROWS):
+            worker.run(phase, code, low, min(low + _ROWS, rows), partials)
+        for tiles, partial in zip(found, partials, strict=True):
+            tiles.append(partial)
+    for (name, _, target), tiles in zip(phase.reductions, found, strict=True):
+        registers[target] = combine(name, np.concatenate(tiles) if tiles else np.empty(0))
+
+
+def tiled(pieces: Pieces) -> Iterator[list[Column]]:
+    """The same rows in pieces of whole tiles, the last one excepted."""
+    held: list[Sequence[Column]] = []
+    count = 0
+    for arrays in pieces:
+        held.append(arrays)
+        count += len(arrays[0])
+        if count >= _ROWS:
+            joined = [np.concatenate(parts) for parts in zip(*held, strict=True)]
+            whole = count - count % TILE
+            yield [a[:whole] for a in joined]
+            held, count = [[a[whole:] for a in joined]], count - whole
+    if count:
+        yield [np.concatenate(parts) for parts in zip(*held, strict=True)]

@@ -1,0 +1,338 @@
+"""NDJSON: one object a line. polars reads the needed numbers; a chunk that it refuses is read line by line, exactly."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from gradcli.errors import FileError
+from gradcli.formats.cells import Fault, parse_number, shorten
+from gradcli.formats.headers import Header
+from gradcli.formats.records import Chunk
+from gradcli.formats.table import Table, Wanted
+
+_NUMBER = r"^-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?$"
+
+
+class _Text(str):
+    """The text of a number, as it stands in the file."""
+
+
+def first_header(chunk: Chunk) -> Header | None:
+    """The names in the first object, or None where there is none yet. Raises FileError when it is no object."""
+    for number, line in enumerate(_without_mark(chunk).split(b"\n"), chunk.line + 1):
+        if line.strip():
+            found, reason = _object(line)
+            if found is None:
+                hint = 'NDJSON has one object a line: `{"x": 1}`'
+                raise FileError.of(
+                    f"{chunk.source}:{number}: {reason}: `{shorten(line.decode('utf-8', 'replace'))}`", help=hint
+                )
+            return Header(tuple(found))
+    return None
+
+
+def _without_mark(chunk: Chunk) -> bytes:
+    return chunk.data.removeprefix(b"\xef\xbb\xbf") if chunk.first else chunk.data
+
+
+def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        twice = next(k for i, (k, _) in enumerate(pairs) if k in {p[0] for p in pairs[:i]})
+        raise ValueError(f"`{shorten(twice)}` appears twice")
+    return found
+
+
+def _refuse(word: str) -> Any:
+    raise ValueError(f"{word} is no JSON")
+
+
+def _object(line: bytes) -> tuple[dict[str, Any] | None, str]:
+    """The object of a line, numbers as `_Text`; or None and why there is none."""
+    try:
+        found = json.loads(
+            line.decode(), parse_float=_Text, parse_int=_Text, parse_constant=_refuse, object_pairs_hook=_pairs
+        )
+    except json.JSONDecodeError as fault:
+        what = "extra data after the object" if fault.msg == "Extra data" else fault.msg[:1].lower() + fault.msg[1:]
+        return None, f"{what} (character {fault.pos + 1})"
+    except UnicodeDecodeError as fault:
+        return None, f"byte 0x{fault.object[fault.start]:02x} is not UTF-8"
+    except (ValueError, RecursionError) as fault:
+        return None, str(fault) if isinstance(fault, ValueError) else "it is nested too deeply"
+    return (found, "") if isinstance(found, dict) else (None, "this is no object")
+
+
+def parse(chunk: Chunk, header: Header, wanted: Wanted, unbound: Sequence[str] = ()) -> Table:
+    """The rows of a chunk. A key that is absent or null is missing; blank lines count as lines, not as rows.
+
+    `unbound` are names of the model that the first object lacks: a chunk that has one of them is refused.
+    """
+    data = _without_mark(chunk)
+    _refuse_late(data, unbound, chunk)
+    lines = _lines(data)
+    names = [header.names[i] for i in wanted.needed]
+    values = _fast(data, names) if wanted.whole and names else None
+    if values is not None and all(
+        len(v) == len(lines) and not (wanted.reading.strict and v.null_count()) for v in values
+    ):
+        table = Table(len(lines), len(lines), {}, lines=lines, line_of=_line_finder(data))
+        for index, column in zip(wanted.needed, values, strict=True):
+            table.values[index] = column.to_numpy()
+            if column.null_count():
+                missing = column.is_null().to_numpy()
+                table.missing = missing if table.missing is None else table.missing | missing
+        return table
+    return _slow(data, header, wanted)
+
+
+def _refuse_late(data: bytes, unbound: Sequence[str], chunk: Chunk) -> None:
+    for name in unbound:
+        key = json.dumps(name).encode()
+        if key in data and any(name in (_object(line)[0] or ()) for line in data.split(b"\n") if key in line):
+            raise FileError.of(
+                f"{chunk.source} has `{name}` in a later row, but not in the first",
+                help=f"give it in the first row too (null where it is missing), or say `{name}=VALUE`",
+            )
+
+
+def _lines(data: bytes) -> Any:
+    """The texts of the objects, blank lines left out."""
+    import polars as pl
+
+    if not data.strip():
+        return pl.Series([], dtype=pl.String)
+    spare = next((b for b in range(1, 9) if b not in data), 0)
+    try:
+        lines = pl.read_csv(
+            io.BytesIO(data), has_header=False, infer_schema=False, separator=chr(spare), quote_char=None
+        )
+    except pl.exceptions.ComputeError:
+        return pl.Series(
+            [line.decode("utf-8", "replace") for line in data.split(b"\n") if line.strip()], dtype=pl.String
+        )
+    trimmed = lines.to_series(0).str.strip_chars()
+    odd = trimmed.is_null() | (trimmed == "")
+    return trimmed.filter(~odd) if odd.any() else trimmed
+
+
+def _fast(data: bytes, names: Sequence[str]) -> list[Any] | None:
+    """Columns of floats with nulls, or None where anything is unusual: polars is strict about types here."""
+    import polars as pl
+
+    if any(data.count(json.dumps(n).encode()) > data.count(b"\n") for n in names):
+        return None  # a key twice, or within an object: polars would take the first
+    try:
+        frame = pl.read_ndjson(io.BytesIO(data), schema=dict.fromkeys(names, pl.Float64))
+    except pl.exceptions.PolarsError:
+        return None
+    return list(frame.get_columns())
+
+
+def _line_finder(data: bytes) -> Callable[[int], int]:
+    """The physical line of a record."""
+
+    def find(record: int) -> int:
+        return [i for i, line in enumerate(data.split(b"\n"), 1) if line.strip()][record]
+
+    return find
+
+
+def _slow(data: bytes, header: Header, wanted: Wanted) -> Table:
+    rows: list[dict[str, Any]] = []
+    texts: list[str] = []
+    table = Table(0, 0, {}, line_of=_line_finder(data))
+    record_of: list[int] = []
+    bad: list[int] = []
+    needed = {header.names[i]: i for i in wanted.needed}
+    numbers: dict[str, list[float | None]] = {n: [] for n in needed}
+    known = frozenset(header.names)
+    for line, raw in enumerate(data.split(b"\n"), 1):
+        if not raw.strip():
+            continue
+        record, table.records = table.records, table.records + 1
+        text = raw.strip().decode("utf-8", "replace")
+        found, reason = _object(raw)
+        faults = [Fault(record, line, "", text, reason, "NDJSON has one object a line")] if found is None else []
+        found = found or {}
+        cells, wrong = _cells(found, needed, record, line, wanted)
+        faults += wrong or _new_keys(found, known, record, line, text, wanted)
+        table.faults += faults
+        if faults and wanted.drop:
+            continue
+        if faults:
+            bad.append(len(rows))
+        rows.append(found)
+        texts.append(text if found or not faults else "{}")
+        record_of.append(record)
+        for name, value in cells.items():
+            numbers[name].append(value)
+    table.rows, table.record_of = len(rows), np.array(record_of, dtype=np.intp)
+    _fill(table, header, wanted, numbers, rows, texts)
+    table.mark(bad, False)
+    return table
+
+
+def _fill(
+    table: Table,
+    header: Header,
+    wanted: Wanted,
+    numbers: dict[str, list[float | None]],
+    rows: list[dict[str, Any]],
+    texts: list[str],
+) -> None:
+    import polars as pl
+
+    needed = {header.names[i]: i for i in wanted.needed}
+    for name, index in needed.items():
+        column = pl.Series(numbers[name], dtype=pl.Float64)
+        table.values[index] = column.fill_null(float("nan")).to_numpy()
+        if column.null_count():
+            missing = column.is_null().to_numpy()
+            table.missing = missing if table.missing is None else table.missing | missing
+    if wanted.whole:
+        table.lines = pl.Series(texts, dtype=pl.String)
+    elif wanted.kept:
+        names = [header.names[i] for i in wanted.kept]
+        table.frame = pl.DataFrame({n: pl.Series([_shown(r.get(n)) for r in rows], dtype=pl.String) for n in names})
+
+
+def _cells(
+    found: dict[str, Any], needed: dict[str, int], record: int, line: int, wanted: Wanted
+) -> tuple[dict[str, float | None], list[Fault]]:
+    cells: dict[str, float | None] = {}
+    faults = []
+    for name in needed:
+        value, cells[name] = found.get(name), None
+        if value is None:
+            if wanted.reading.strict:
+                faults.append(Fault(record, line, name, "", *wanted.reading.absence(None)))
+            continue
+        kind = type(value).__name__
+        if isinstance(value, str):
+            plain = value.strip()
+            if not isinstance(value, _Text) and plain.lower() in wanted.reading.missing:
+                if wanted.reading.strict:
+                    faults.append(Fault(record, line, name, value, *wanted.reading.absence(value)))
+                continue
+            cells[name] = parse_number(plain)
+            if cells[name] is not None:
+                continue
+            kind = "str"
+        word = {"bool": "true or false", "list": "a list", "dict": "an object", "str": "a text that is no number"}[kind]
+        text = str(_shown(value))
+        faults.append(
+            Fault(
+                record, line, name, text, f"`{shorten(text)}` is {word}", "give a number, or null where it is missing"
+            )
+        )
+    return cells, faults
+
+
+def _new_keys(
+    found: dict[str, Any], known: frozenset[str], record: int, line: int, text: str, wanted: Wanted
+) -> list[Fault]:
+    """A table has the columns of the first object: a later one may lack some, not add any."""
+    if wanted.whole or not wanted.kept or found.keys() <= known:
+        return []
+    name = next(k for k in found if k not in known)
+    return [
+        Fault(
+            record,
+            line,
+            name,
+            text,
+            f"`{shorten(name)}` is not in the first object, which names the columns",
+            "write NDJSON: `--out-format ndjson`, or choose columns with `--keep`",
+        )
+    ]
+
+
+def _shown(value: Any) -> str | None:
+    """A value as the cell of a table: the text of numbers as it stands in the file."""
+    if value is None or isinstance(value, str):
+        return value
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return _dump(value)
+
+
+def _dump(value: Any) -> str:
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{json.dumps(k, ensure_ascii=False)}: {_dump(v)}" for k, v in value.items()) + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(_dump, value)) + "]"
+    return str(value) if isinstance(value, _Text) else json.dumps(value, ensure_ascii=False)
+
+
+def encode(kept: Any, results: Sequence[Any], words: bool) -> bytes:
+    """Objects: the text of `kept` (whole objects as a series, or a frame of texts and typed columns), then the results.
+
+    Results that are not finite are null, or with `words` the strings NaN, Infinity, -Infinity.
+    """
+    import polars as pl
+
+    columns = [(c.name, _number(c, words)) for c in results]
+    if isinstance(kept, pl.Series):
+        head = kept.str.head(-1).str.strip_chars_end()
+        pieces: list[Any] = [head]
+        first = (head == "{").any() if columns else False
+        comma: Any = ", "
+        if first:
+            comma = pl.select(pl.when(head == "{").then(pl.lit("")).otherwise(pl.lit(", "))).to_series()
+    else:
+        columns = [(c.name, _cell(c, words)) for c in (kept.get_columns() if kept is not None else ())] + columns
+        pieces, comma = ["{"], ""
+    for name, values in columns:
+        pieces += [comma, json.dumps(name, ensure_ascii=False) + ": ", values]
+        comma = ", "
+    pieces.append("}")
+    if not any(isinstance(p, pl.Series) for p in pieces):
+        return b""
+    lines = pl.select(pl.concat_str([p if isinstance(p, pl.Series) else pl.lit(p) for p in pieces])).to_series()
+    out = io.BytesIO()
+    lines.to_frame().write_csv(out, include_header=False, quote_style="never")
+    return out.getvalue()
+
+
+def _number(column: Any, words: bool) -> Any:
+    """Floats as JSON."""
+    import polars as pl
+
+    text = column.cast(pl.String)
+    if not column.is_finite().all():
+        odd = (
+            {"NaN": '"NaN"', "inf": '"Infinity"', "-inf": '"-Infinity"'}
+            if words
+            else dict.fromkeys(("NaN", "inf", "-inf"))
+        )
+        text = text.replace(odd)
+    return text.fill_null("null") if text.null_count() else text
+
+
+def _cell(column: Any, words: bool) -> Any:
+    """A column that passes through: a text that spells a JSON number is one, other texts are strings."""
+    import polars as pl
+
+    if column.dtype.is_float():
+        return _number(column, words)
+    if column.dtype != pl.String:
+        made = column.alias("v").to_frame().select(pl.struct("v").struct.json_encode()).to_series()
+        return made.str.slice(5).str.head(-1)
+    plain = column.str.contains(_NUMBER)
+    escaped = '"' + column.str.replace_many(list(_ESCAPES), list(_ESCAPES.values())) + '"'
+    return pl.select(pl.when(plain).then(column).otherwise(escaped)).to_series().fill_null("null")
+
+
+_ESCAPES = {chr(i): f"\\u{i:04x}" for i in range(32)} | {
+    "\n": "\\n",
+    "\r": "\\r",
+    "\t": "\\t",
+    '"': '\\"',
+    "\\": "\\\\",
+}

@@ -1,0 +1,138 @@
+"""Parquet: read in slices of rows, written as row groups as they come; types are kept, nan stays apart from null."""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from gradcli.errors import FileError
+from gradcli.formats.cells import Fault, read_cells
+from gradcli.formats.headers import Header
+from gradcli.formats.table import Table, Wanted
+
+ROWS = 1 << 16
+
+
+def open_file(name: str) -> tuple[Any, Header, int]:
+    """A lazy frame, its columns, and how many rows it has. Raises FileError."""
+    import polars as pl
+
+    try:
+        frame = pl.scan_parquet(name, glob=False)
+        header = Header(tuple(frame.collect_schema().names()))
+        rows = int(frame.select(pl.len()).collect().item())
+    except (pl.exceptions.PolarsError, OSError) as fault:
+        raise FileError.of(f"cannot read {name} as Parquet: {str(fault).splitlines()[0][:200]}") from None
+    return frame, header, rows
+
+
+def slices(frame: Any, rows: int, size: int) -> Iterator[Any]:
+    """The rows in order, `size` at a time."""
+    for start in range(0, rows, size):
+        yield frame.slice(start, size).collect(engine="streaming")
+
+
+def parse(frame: Any, header: Header, wanted: Wanted) -> Table:
+    """The rows of a slice. Numbers of any width become floats; a null is missing; texts are read as cells."""
+    import polars as pl
+
+    table = Table(frame.height, frame.height, {})
+    bad: list[int] = []
+    for index in wanted.needed:
+        name = header.names[index]
+        column = frame[name]
+        if column.dtype == pl.String:
+            found = read_cells(column, wanted.reading)
+            values, missing = found.values, found.missing
+            for row, text, reason, remedy in found.bad:
+                table.faults.append(Fault(row, 0, name, text, reason, remedy))
+                bad.append(row)
+        elif column.dtype.is_numeric() or column.dtype == pl.Null:
+            floats = column.cast(pl.Float64)
+            missing = floats.is_null().to_numpy() if floats.null_count() else None
+            values = floats.fill_null(float("nan")).to_numpy() if missing is not None else floats.to_numpy()
+        else:
+            raise FileError.of(
+                f"column `{name}` holds {column.dtype}, not numbers",
+                help="cast it, or bind another column with --rename",
+            )
+        table.values[index] = np.ascontiguousarray(values)
+        if wanted.reading.strict and missing is not None:
+            for row in np.flatnonzero(missing).tolist():
+                table.faults.append(Fault(row, 0, name, "", *wanted.reading.absence(None)))
+                bad.append(row)
+        elif missing is not None:
+            table.missing = missing if table.missing is None else table.missing | missing
+    if wanted.kept:
+        table.frame = frame.select([header.names[i] for i in wanted.kept])
+    table.faults.sort(key=lambda f: f.record)
+    table.mark(bad, wanted.drop)
+    return table
+
+
+class Sink:
+    """Writes frames to one file as they come: polars' streaming sink runs in a thread and asks for the next frame."""
+
+    def __init__(self, path: str, empty: Any) -> None:
+        """`empty` is a frame without rows that has the columns and their types."""
+        self.path, self.schema = path, empty.schema
+        self.waiting: queue.Queue[Any] = queue.Queue(2)
+        self.fault: BaseException | None = None
+        self.stopped = False
+        self.thread = threading.Thread(target=self._run, daemon=True)
+        self.thread.start()
+
+    def _run(self) -> None:
+        from polars.io.plugins import register_io_source
+
+        def frames(columns: Any, predicate: Any, rows: Any, size: Any) -> Iterator[Any]:
+            while (frame := self.waiting.get()) is not None:
+                if self.stopped:
+                    raise InterruptedError
+                yield frame.select(columns) if columns is not None else frame
+
+        try:
+            source = register_io_source(frames, schema=dict(self.schema))
+            source.sink_parquet(self.path, maintain_order=True, compression="zstd", compression_level=1)
+        except BaseException as fault:  # noqa: BLE001  handed to the thread that writes
+            self.fault = fault
+
+    def write(self, frame: Any) -> None:
+        self._put(frame)
+
+    def _put(self, frame: Any) -> None:
+        while True:
+            if self.fault is not None:
+                raise OSError(str(self.fault).splitlines()[0][:200]) from None
+            try:
+                return self.waiting.put(frame, timeout=0.2)
+            except queue.Full:
+                if not self.thread.is_alive() and self.fault is None:
+                    return None
+
+    def close(self) -> None:
+        self._put(None)
+        self.thread.join()
+        if self.fault is not None:
+            raise OSError(str(self.fault).splitlines()[0][:200])
+
+    def cancel(self) -> None:
+        self.stopped = True
+        while self.thread.is_alive():
+            try:
+                self.waiting.put(None, timeout=0.1)
+            except queue.Full:
+                self.waiting.get()
+            self.thread.join(0.2)
+
+
+def frame_of(kept: Any, results: Sequence[Any], numbers: dict[str, Any]) -> Any:
+    """What one chunk adds to a file: kept columns (texts that were read as numbers become floats), then results."""
+    import polars as pl
+
+    columns = list(kept.get_columns()) if kept is not None else []
+    return pl.DataFrame([numbers.get(c.name, c) if c.dtype == pl.String else c for c in columns] + list(results))

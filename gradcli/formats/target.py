@@ -1,0 +1,143 @@
+"""Files that are whole or absent: written beside the target, synced, renamed; what killed runs left is removed."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import secrets
+import stat
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Self
+
+from gradcli.errors import FileError
+
+_MARK = ".gradcli-"
+
+
+def _why(fault: Exception) -> str:
+    return (getattr(fault, "strerror", None) or str(fault)).lower()
+
+
+class Target:
+    """One output. A regular file gets a temporary neighbour; a device, a pipe or `-` is written as it is."""
+
+    def __init__(self, name: str, descriptor: int, path: Path | None, temporary: Path | None) -> None:
+        self.name, self.descriptor, self.path, self.temporary = name, descriptor, path, temporary
+
+    @classmethod
+    def open(cls, name: str) -> Self:
+        """Raises FileError when nothing can be written there; links are followed, so that they stay links."""
+        if name == "-":
+            return cls(name, 1, None, None)
+        try:
+            path = Path(os.path.realpath(name))
+            if path.exists() and not stat.S_ISREG(path.stat().st_mode):
+                if path.is_dir():
+                    raise FileError.of(f"cannot write {name}: it is a folder", help="name a file in it")
+                return cls(name, os.open(path, os.O_WRONLY), None, None)
+            sweep(path)
+            temporary = path.with_name(f".{path.name[:200]}{_MARK}{os.getpid()}-{secrets.token_hex(4)}")
+            descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+        except (OSError, ValueError) as fault:
+            help = "make the folder first" if isinstance(fault, FileNotFoundError) else None
+            raise FileError.of(f"cannot write {name[:200]}: {_why(fault)}", help=help) from None
+        fcntl.flock(descriptor, fcntl.LOCK_EX)  # held while we live: `sweep` of another run leaves it alone
+        if path.exists():
+            with contextlib.suppress(OSError):
+                os.fchmod(descriptor, stat.S_IMODE(path.stat().st_mode))
+        return cls(name, descriptor, path, temporary)
+
+    @property
+    def place(self) -> str:
+        """A path that something else may write to in our stead."""
+        return str(self.temporary) if self.temporary else f"/dev/fd/{self.descriptor}"
+
+    def write(self, data: bytes | memoryview) -> None:
+        """Raises FileError (a full disk), and BrokenPipeError as it is."""
+        view = memoryview(data)
+        try:
+            while view:
+                view = view[os.write(self.descriptor, view) :]
+        except BrokenPipeError:
+            raise
+        except OSError as fault:
+            raise self.failed(fault) from None
+
+    def failed(self, fault: OSError) -> FileError:
+        where = "standard output" if self.name == "-" else self.name
+        kept = f"; {self.name} is as it was" if self.path is not None and self.path.exists() else ""
+        return FileError.of(f"cannot write {where}: {_why(fault)}{kept}")
+
+    def commit(self) -> None:
+        """The temporary file becomes the target, whole and on the disk."""
+        if self.descriptor == 1:
+            return
+        try:
+            if self.temporary is not None and self.path is not None:
+                os.fsync(self.descriptor)
+                self.temporary.replace(self.path)
+                self.temporary = None
+                folder = os.open(self.path.parent, os.O_RDONLY)
+                with contextlib.suppress(OSError):
+                    os.fsync(folder)
+                os.close(folder)
+        except OSError as fault:
+            raise self.failed(fault) from None
+        finally:
+            self.discard()
+
+    def discard(self) -> None:
+        """Leave the target as it was. Does nothing after `commit`."""
+        if self.descriptor > 2:
+            os.close(self.descriptor)
+            self.descriptor = -1
+        if self.temporary is not None:
+            with contextlib.suppress(OSError):
+                self.temporary.unlink()
+            self.temporary = None
+
+
+def sweep(path: Path) -> None:
+    """Remove temporary files of this target that no living run holds."""
+    prefix = f".{path.name[:200]}{_MARK}"
+    for stray in path.parent.iterdir() if path.parent.is_dir() else ():
+        if not stray.name.startswith(prefix):
+            continue
+        with contextlib.suppress(OSError):
+            descriptor = os.open(stray, os.O_WRONLY)
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                stray.unlink()
+            finally:
+                os.close(descriptor)
+
+
+def check_distinct(inputs: Iterable[str], outputs: Iterable[str | None]) -> None:
+    """No output may be an input or another output, also through links and redirections. Raises FileError."""
+    seen: dict[tuple[int, int], str] = {}
+    for name in inputs:
+        seen[_identity(name, 0)] = name
+    for name in filter(None, outputs):
+        known = _identity(name, 1)
+        if known in seen and known != _NOTHING:
+            both = (
+                f"`{seen[known]}` and `{name}` are the same file" if seen[known] != name else f"`{name}` is named twice"
+            )
+            raise FileError.of(
+                f"{both}: one run cannot read and write it, or write it twice", help="write to another file"
+            )
+        seen[known] = name
+
+
+_NOTHING = (-1, -1)
+
+
+def _identity(name: str, descriptor: int) -> tuple[int, int]:
+    """Device and number of a regular file."""
+    try:
+        status = os.fstat(descriptor) if name == "-" else Path(name).stat()
+    except (OSError, ValueError):
+        return _NOTHING
+    return (status.st_dev, status.st_ino) if stat.S_ISREG(status.st_mode) else _NOTHING

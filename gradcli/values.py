@@ -1,0 +1,88 @@
+"""Values on their way in: numbers and columns of any kind become floats and contiguous float64 arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from gradcli.calculus.simplify import simplify
+from gradcli.calculus.specialise import specialise
+from gradcli.engine import execute
+from gradcli.engine.program import schedule
+from gradcli.errors import BindingError
+from gradcli.language.lower import Resolved
+from gradcli.results import Column, Number
+
+
+def evaluate_constants(resolved: Resolved, nodes: Iterable[int], arrays: Mapping[str, Column]) -> list[Number]:
+    """The values of nodes that depend on numbers only; `arrays` are the columns written in the text."""
+    results: list[Number] = []
+    for node in nodes:
+        number = resolved.graph.number(node)
+        results.append(_computed(resolved, node, arrays) if number is None else number)
+    return results
+
+
+def _computed(resolved: Resolved, node: int, arrays: Mapping[str, Column]) -> Number:
+    graph, at = specialise(resolved.graph, arrays, (node,))
+    machine, placed = simplify(graph, [at[node]])
+    program = schedule(machine, placed)
+    own = {label: arrays[label] for label in program.column_inputs}
+    return execute.run(program, own, len(next(iter(own.values()))) if own else 1)[0]
+
+
+def literal_columns(resolved: Resolved) -> dict[str, Column]:
+    """The columns written as lists in the text, by the label of their leaf."""
+    found = {}
+    graph = resolved.graph
+    for node, items in graph.lists.items():
+        numbers = [graph.number(i) for i in items]
+        if None in numbers:
+            odd = [i for i in items if graph.number(i) is None]
+            known, at = specialise(graph, (), odd)
+            machine, placed = simplify(known, [at[i] for i in odd])
+            values = iter(execute.run(schedule(machine, placed), {}, 1))
+            numbers = [next(values) if n is None else n for n in numbers]  # type: ignore[misc]
+        found[graph.labels[node]] = np.array(numbers, dtype=np.float64)
+    return found
+
+
+_NO_NUMBERS = frozenset("cmMSUV")  # dtype kinds: complex, times, texts, records
+
+
+def as_number(label: str, value: Any) -> Number:
+    """A float, or a contiguous float64 array of one dimension. Raises BindingError."""
+    if isinstance(value, float):
+        return float(value)
+    try:
+        with np.errstate(all="ignore"):
+            array = np.asarray(value)
+            if array.dtype.kind in _NO_NUMBERS or np.ma.isMaskedArray(value):
+                raise TypeError
+            if array.dtype.kind == "O" and any(v is None or isinstance(v, str) for v in array.ravel().tolist()):
+                raise TypeError
+            array = np.ascontiguousarray(array, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError):
+        raise BindingError.of(f"the value of `{label}` is not a number or a column of numbers") from None
+    if np.ndim(value) == 0:
+        return float(array.reshape(-1)[0])
+    if array.ndim != 1:
+        raise BindingError.of(
+            f"the value of `{label}` has {array.ndim} dimensions", help="a column has one dimension: one number per row"
+        )
+    return array
+
+
+def check_out(out: Sequence[Any], count: int, rows: int, inputs: Iterable[Number]) -> None:
+    """The arrays a caller gives for results must fit, and be none of the inputs. Raises BindingError."""
+    columns = [v for v in inputs if not isinstance(v, float)]
+    if len(out) != count:
+        raise BindingError.of(f"`out` has {len(out)} arrays, the program has {count} columns to write")
+    for array in out:
+        fits = isinstance(array, np.ndarray) and array.dtype == np.float64 and array.shape == (rows,)
+        if not fits or not array.flags.c_contiguous or not array.flags.writeable:
+            raise BindingError.of(f"`out` must hold writeable contiguous float64 arrays of shape ({rows},)")
+        if any(np.shares_memory(array, column) for column in columns):
+            raise BindingError.of("an array of `out` shares memory with an input", help="give it an array of its own")

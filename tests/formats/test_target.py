@@ -1,0 +1,114 @@
+"""Outputs are whole or absent."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from gradcli.errors import FileError
+from gradcli.formats.target import Target, check_distinct
+
+GRADCLI = [sys.executable, "-m", "gradcli"]
+
+
+def test_the_old_file_stays_until_commit(tmp_path: Path) -> None:
+    path = tmp_path / "o.csv"
+    path.write_text("old")
+    path.chmod(0o640)
+    target = Target.open(str(path))
+    target.write(b"new")
+    assert path.read_text() == "old"
+    target.commit()
+    assert path.read_text() == "new"
+    assert path.stat().st_mode & 0o777 == 0o640
+    assert [p.name for p in tmp_path.iterdir()] == ["o.csv"]
+
+
+def test_discard_leaves_no_trace(tmp_path: Path) -> None:
+    target = Target.open(str(tmp_path / "o.csv"))
+    target.write(b"new")
+    target.discard()
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_link_stays_a_link(tmp_path: Path) -> None:
+    (tmp_path / "real").write_text("old")
+    (tmp_path / "link").symlink_to("real")
+    target = Target.open(str(tmp_path / "link"))
+    target.write(b"new")
+    target.commit()
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "real").read_text() == "new"
+
+
+def test_strays_go_living_ones_stay(tmp_path: Path) -> None:
+    living = Target.open(str(tmp_path / "o.csv"))
+    (tmp_path / ".o.csv.gradcli-1-dead").write_text("stray")
+    other = Target.open(str(tmp_path / "o.csv"))
+    assert len(list(tmp_path.iterdir())) == 2
+    living.discard()
+    other.discard()
+
+
+@pytest.mark.parametrize("name", ["no/such/folder/o.csv", "a\0b", "."])
+def test_what_cannot_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(FileError, match="cannot write"):
+        Target.open(name)
+
+
+def test_same_files_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "a").write_text("x")
+    (tmp_path / "hard").hardlink_to(tmp_path / "a")
+    (tmp_path / "soft").symlink_to("a")
+    for other in ("a", "hard", "soft"):
+        with pytest.raises(FileError):
+            check_distinct([str(tmp_path / "a")], [str(tmp_path / other)])
+    check_distinct([str(tmp_path / "a")], [str(tmp_path / "b"), None, "/dev/null", "/dev/null"])
+
+
+@pytest.fixture
+def long_run(tmp_path: Path) -> list[str]:
+    (tmp_path / "d.csv").write_text("x\n" + "".join(f"{i}\n" for i in range(300_000)))
+    return [*GRADCLI, "batch", "-e", "x^2", str(tmp_path / "d.csv"), "-o", str(tmp_path / "o.csv")]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_leaves_the_old_file(tmp_path: Path, number: int) -> None:
+    (tmp_path / "o.csv").write_text("old")
+    process = subprocess.Popen([*GRADCLI, "batch", "-e", "x^2", "-", "-o", str(tmp_path / "o.csv")],
+                               stdin=subprocess.PIPE, stderr=subprocess.PIPE)  # fmt: skip
+    assert process.stdin
+    process.stdin.write(b"x\n1\n")
+    process.stdin.flush()
+    while not any(".gradcli-" in p.name for p in tmp_path.iterdir()):
+        time.sleep(0.02)
+    process.send_signal(number)
+    _, said = process.communicate(timeout=20)
+    assert process.returncode == (130 if number == signal.SIGINT else 143)
+    assert b"Traceback" not in said
+    assert [p.name for p in tmp_path.iterdir()] == ["o.csv"]
+    assert (tmp_path / "o.csv").read_text() == "old"
+
+
+def test_a_kill_leaves_the_old_or_the_new_file(tmp_path: Path, long_run: list[str]) -> None:
+    started = time.monotonic()
+    subprocess.run(long_run, check=True)
+    whole, new = time.monotonic() - started, (tmp_path / "o.csv").read_text()
+    rng = random.Random(1)
+    for _ in range(int(os.environ.get("GRADCLI_KILLS", "5"))):
+        (tmp_path / "o.csv").write_text("old")
+        process = subprocess.Popen(long_run)
+        time.sleep(rng.uniform(0.3, 1.1) * whole)
+        process.kill()
+        process.wait()
+        assert (tmp_path / "o.csv").read_text() in ("old", new)
+    subprocess.run(long_run, check=True)
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["d.csv", "o.csv"]

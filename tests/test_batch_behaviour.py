@@ -1,0 +1,380 @@
+"""The rows of the shared behaviour table that are about rows of data, by their identifiers, through the command."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+GRADCLI = [sys.executable, "-m", "gradcli"]
+
+
+class Batch:
+    """Runs `gradcli batch` in a folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def __call__(
+        self, expression: str, data: bytes | str | None, *flags: str, name: str = "data.csv", stdin: bytes | None = None
+    ) -> subprocess.CompletedProcess[bytes]:
+        words = []
+        if data is not None:
+            (self.folder / name).write_bytes(data.encode() if isinstance(data, str) else data)
+            words = [name]
+        return subprocess.run(
+            [*GRADCLI, "batch", "-e", expression, *words, *flags],
+            cwd=self.folder,
+            input=stdin,
+            capture_output=True,
+            timeout=60,
+        )
+
+    def table(self, expression: str, data: bytes | str, *flags: str, name: str = "data.csv") -> dict[str, list[str]]:
+        """The columns of CSV output."""
+        import csv
+
+        csv.field_size_limit(1 << 24)
+        done = self(expression, data, *flags, name=name)
+        assert done.returncode == 0, done.stderr
+        rows = list(csv.reader(done.stdout.decode().splitlines(keepends=True)))
+        assert all(len(r) == len(rows[0]) for r in rows)
+        return {n: [r[i] for r in rows[1:]] for i, n in enumerate(rows[0])}
+
+    def error(self, expression: str, data: bytes | str, *flags: str, name: str = "data.csv") -> str:
+        done = self(expression, data, *flags, name=name)
+        assert done.returncode == 2, (done.returncode, done.stdout, done.stderr)
+        assert not done.stdout.strip() or done.stdout.count(b"\n") <= 1
+        text = done.stderr.decode()
+        assert "Traceback" not in text
+        assert "internal" not in text
+        assert len(text) < 2000
+        return text
+
+
+@pytest.fixture
+def batch(tmp_path: Path) -> Batch:
+    return Batch(tmp_path)
+
+
+def test_pb04_closed_pipe_is_silent(tmp_path: Path) -> None:
+    (tmp_path / "d.csv").write_text("x\n" + "".join(f"{i}\n" for i in range(100_000)))
+    done = subprocess.run(
+        ["bash", "-c", f"{sys.executable} -m gradcli batch -e 'x^2' d.csv | head -1; exit ${{PIPESTATUS[0]}}"],
+        cwd=tmp_path,
+        capture_output=True,
+        timeout=60,
+    )
+    assert done.stdout == b"x,value,dvalue_dx\n"
+    assert done.stderr == b""
+    assert done.returncode in (0, 141)
+
+
+def test_pb05_dash_reads_standard_input(batch: Batch) -> None:
+    data = "x\n1\n2\n"
+    assert batch("x^2", None, "-", stdin=data.encode()).stdout == batch("x^2", data).stdout
+
+
+@pytest.mark.parametrize(("name", "data"), [("d.csv", "x\n1\n-1\n2\n"), ("d.ndjson", '{"x":1}\n{"x":-1}\n{"x":2}\n')])
+def test_pb12_outside_of_the_domain_is_a_row(batch: Batch, name: str, data: str) -> None:
+    done = batch("log(x)", data, name=name)
+    assert done.returncode == 0
+    assert len(done.stdout.splitlines()) == 3 + name.endswith("csv")
+    assert b"1 not finite" in done.stderr
+    assert b"`log(x)` in line 1" in done.stderr
+
+
+def test_pb19_first_row_of_an_open_pipe(tmp_path: Path) -> None:
+    process = subprocess.Popen(
+        [*GRADCLI, "batch", "-e", "x^2", "-", "--in-format", "ndjson"],
+        cwd=tmp_path,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
+    assert process.stdin
+    assert process.stdout
+    process.stdin.write(b'{"x":3}\n')
+    process.stdin.flush()
+    line = process.stdout.readline()
+    assert json.loads(line)["value"] == 9.0
+    started = time.monotonic()
+    process.stdin.write(b'{"x":4}\n')
+    process.stdin.flush()
+    assert json.loads(process.stdout.readline())["value"] == 16.0
+    assert time.monotonic() - started < 1
+    process.stdin.close()
+    assert process.wait(10) == 0
+    process.stdout.close()
+
+
+def test_pb20_full_device(batch: Batch) -> None:
+    done = batch("x^2", "x\n1\n", "-o", "/dev/full")
+    assert done.returncode == 2
+    assert b"cannot write /dev/full: no space left on device" in done.stderr
+    with Path("/dev/full").open("wb") as full:
+        (batch.folder / "d.csv").write_text("x\n1\n")
+        done2 = subprocess.run(
+            [*GRADCLI, "batch", "-e", "x", "d.csv"], cwd=batch.folder, stdout=full, stderr=subprocess.PIPE
+        )
+    assert done2.returncode == 2
+    assert b"cannot write" in done2.stderr
+
+
+def test_pb21_input_is_not_output(batch: Batch) -> None:
+    for target in ("data.csv", "./data.csv", "link.csv"):
+        if target == "link.csv":
+            (batch.folder / target).symlink_to("data.csv")
+        assert "same file" in batch.error("x^2", "x\n1\n2\n", "-o", target) or target == "data.csv"
+        assert (batch.folder / "data.csv").read_text() == "x\n1\n2\n"
+
+
+def test_pb25_lines_end_with_lf(batch: Batch) -> None:
+    assert b"\r" not in batch("x^2", "x\r\n1\r\n2\r\n").stdout
+
+
+def test_pc01_byte_order_mark(batch: Batch) -> None:
+    found = batch.table("x*y", b"\xef\xbb\xbfx,y\n1,2\n")
+    assert list(found) == ["x", "y", "value", "dvalue_dx", "dvalue_dy"]
+    assert [found[n][0] for n in found] == ["1", "2", "2.0", "2.0", "1.0"]
+
+
+def test_pc02_row_and_line(batch: Batch) -> None:
+    text = batch.error("x^2", 'note,x\n"a\nb\nc",1\n"d",2\n"e",oops\n')
+    assert "data.csv:6: data row 3, column `x`: `oops` is not a number" in text
+
+
+def test_pc03_row_and_cell(batch: Batch) -> None:
+    assert "data.csv:3: data row 2, column `x`: `bad` is not a number" in batch.error("2*x", "x\n1\nbad\n3\n")
+
+
+def test_pc04_blank_is_not_zero(batch: Batch) -> None:
+    assert batch.table("x+y", "x,y\n1,2\n,5\n")["value"] == ["3.0", ""]
+
+
+def test_pc05_spaces_and_quoted_empty_are_blank(batch: Batch) -> None:
+    assert batch.table("x^2", "x\n1\n   \n3\n")["value"] == ["1.0", "", "9.0"]
+    assert batch.table("x^2", 'x\n1\n""\n3\n')["value"] == ["1.0", "", "9.0"]
+    assert batch.table("x^2", 'x,y\n1,\n"",\n" ",\n3,4\n')["value"] == ["1.0", "", "", "9.0"]
+
+
+def test_pc06_other_columns_keep_na(batch: Batch) -> None:
+    found = batch.table("2*x", "country,x\nNA,1\nNO,2\n")
+    assert found["country"] == ["NA", "NO"]
+    assert found["value"] == ["2.0", "4.0"]
+
+
+def test_pc07_long_identifiers_pass(batch: Batch) -> None:
+    found = batch.table("x", "id,x\n1582218195625938945,1\n,2\n9007199254740993,3\n")
+    assert found["id"] == ["1582218195625938945", "", "9007199254740993"]
+
+
+def test_pc08_long_integers_in_json(batch: Batch) -> None:
+    done = batch("x-6000000000000000000", '{"x":6000000000000002181}\n', name="d.ndjson")
+    assert b'"x":6000000000000002181' in done.stdout
+    assert json.loads(done.stdout)["value"] == 2048.0
+
+
+def test_pc09_numbers_are_read_exactly(batch: Batch) -> None:
+    assert batch.table("x", "x\n-15.361\n-15.361000\n0.1\n")["value"] == ["-15.361", "-15.361", "0.1"]
+
+
+def test_pc10_numbers_are_written_in_full(batch: Batch) -> None:
+    found = batch.table("1e-17*x + 12345678.9", "x\n0\n")
+    assert found["value"] == ["12345678.9"]
+    assert found["dvalue_dx"] == ["1e-17"]
+
+
+@pytest.mark.parametrize("flags", [(), ("--nonfinite", "string")])
+def test_pc11_json_is_strict(batch: Batch, flags: tuple[str, ...]) -> None:
+    for expression in ("0*log(x)", "1/x"):
+        done = batch(expression, "x\n0\n", "--out-format", "ndjson", *flags)
+
+        def refuse(word: str) -> None:
+            raise AssertionError(word)
+
+        record = json.loads(done.stdout, parse_constant=refuse)
+        assert record["value"] in ((None,) if not flags else ("NaN", "Infinity"))
+
+
+def test_pc12_extra_comma(batch: Batch) -> None:
+    assert "data.csv:2: data row 1: 3 fields, the header has 2: `1,2,`" in batch.error("x-y", "x,y\n1,2,\n3,4\n")
+
+
+def test_pc13_short_row(batch: Batch) -> None:
+    assert "data row 1: 2 fields, the header has 3: `z` is missing" in batch.error("x+y", "x,y,z\n1,2\n")
+
+
+def test_pc14_duplicate_header(batch: Batch) -> None:
+    assert "column `x` appears twice: columns 1 and 2" in batch.error("x+y", "x,x,y\n1,2,3\n")
+
+
+def test_pc15_decimal_comma(batch: Batch) -> None:
+    text = batch.error("x", 'x\n"2523,00"\n')
+    assert "`2523,00` is not a number" in text
+    assert "--decimal-comma" in text
+    assert batch.table("x", 'x\n"2523,00"\n', "--decimal-comma")["value"] == ["2523.0"]
+
+
+def test_pc16_semicolon_and_decimal_comma(batch: Batch) -> None:
+    data = "x;y\n9,99;1.234,56\n"
+    assert "--delimiter" in batch.error("x+y", data)
+    done = batch("x+y", data, "--delimiter", ";", "--decimal-comma")
+    assert done.stdout == b"x;y;value;dvalue_dx;dvalue_dy\n9,99;1.234,56;1244.55;1.0;1.0\n"
+
+
+def test_pc17_no_rows(batch: Batch) -> None:
+    done = batch("x+y", "x,y\n")
+    assert (done.returncode, done.stdout) == (0, b"x,y,value,dvalue_dx,dvalue_dy\n")
+    assert b"0 rows" in done.stderr
+    done = batch("x+y", "x,y\n", "--out-format", "ndjson")
+    assert (done.returncode, done.stdout) == (0, b"")
+
+
+def test_pc18_empty_streams(batch: Batch) -> None:
+    done = batch("x", None, "/dev/null", "--in-format", "ndjson")
+    assert (done.returncode, done.stdout) == (0, b"")
+    assert b"0 rows" in done.stderr
+    done = batch("x", None, "/dev/null", "--in-format", "csv")
+    zero = batch("x", "")
+    assert done.stdout == zero.stdout == b""
+    assert done.returncode == zero.returncode == 2
+    assert b"is empty: there is no header" in done.stderr
+
+
+def test_pc19_padded_header(batch: Batch) -> None:
+    found = batch.table("x+y", "x, y \n1,2\n")
+    assert found["value"] == ["3.0"]
+    assert " y " in found
+
+
+def test_pc20_gzip_members(batch: Batch) -> None:
+    data = gzip.compress(b"x\n1\n") + gzip.compress(b"2\n3\n")
+    assert batch.table("x^2", data, name="data.csv.gz")["value"] == ["1.0", "4.0", "9.0"]
+
+
+def test_pc21_content_says_what_it_is(batch: Batch) -> None:
+    assert batch.table("x^2", gzip.compress(b"x\n3\n"))["value"] == ["9.0"]
+    assert batch.table("x^2", b"x\n3\n", name="data.csv.gz")["value"] == ["9.0"]
+    assert b"9.0" in batch("x^2", None, "-", stdin=gzip.compress(b"x\n3\n")).stdout
+
+
+def test_pc22_no_type_is_guessed(batch: Batch) -> None:
+    assert batch.table("x", "x\n" + "1\n" * 2000 + "2.5\n")["value"][-1] == "2.5"
+
+
+def test_pc23_leading_zeros(batch: Batch) -> None:
+    assert batch.table("x*1", "x\n0000007\n0000008\n0000010\n")["value"] == ["7.0", "8.0", "10.0"]
+
+
+def test_pc24_underscores(batch: Batch) -> None:
+    assert "`100_1` is not a number" in batch.error("x", "x\n100_1\n")
+
+
+def test_pc25_long_cells(batch: Batch) -> None:
+    assert batch.table("x^2", "t,x\n" + "a" * 200_000 + ",2\n")["value"] == ["4.0"]
+
+
+def test_pc26_two_objects_in_a_line(batch: Batch) -> None:
+    text = batch.error("x", '{"x":1} {"x":2}\n{"x":3}\n', name="d.ndjson")
+    assert "d.ndjson:1" in text
+    assert "extra data" in text
+
+
+def test_pc27_blank_lines_in_json(batch: Batch) -> None:
+    done = batch("x", '{"x":1}\r\n\r\n  \n{"x":2}', name="d.ndjson")
+    assert [json.loads(r)["value"] for r in done.stdout.splitlines()] == [1.0, 2.0]
+    text = batch.error("x", '{"x":1}\r\n\r\n  \n{"x":"a"}', name="d.ndjson")
+    assert "d.ndjson:4: data row 2, column `x`" in text
+
+
+def test_pc28_types_in_json(batch: Batch) -> None:
+    data = '{"x":"200.0"}\n{"x":true}\n{"x":[1]}\n{"x":7}\n'
+    text = batch.error("x", data, name="d.ndjson")
+    assert "d.ndjson:2: data row 2, column `x`: `true` is true or false" in text
+    done = batch("x", data, "--on-error", "null", name="d.ndjson")
+    assert [json.loads(r)["value"] for r in done.stdout.splitlines()] == [200.0, None, None, 7.0]
+
+
+def test_pc30_tsv_has_no_quotes(batch: Batch) -> None:
+    done = batch("x", 'note\tx\n5"9 tall\t1\nsaid "hi" loudly\t2\n', name="d.tsv")
+    assert done.stdout == b'note\tx\tvalue\tdvalue_dx\n5"9 tall\t1\t1.0\t1.0\nsaid "hi" loudly\t2\t2.0\t1.0\n'
+
+
+def test_pc31_latin1(batch: Batch) -> None:
+    data = b"note,x\ncaf\xe9,1\n"
+    text = batch.error("x", data)
+    assert "byte 0xe9 is not UTF-8" in text
+    assert "data row 1" in text
+    assert "--encoding" in text
+    assert batch.table("x", data, "--encoding", "latin-1")["note"] == ["caf\u00e9"]
+
+
+def test_pc32_null_in_parquet(batch: Batch) -> None:
+    pl = pytest.importorskip("polars")
+    pl.DataFrame({"x": [1, None, 3]}).write_parquet(batch.folder / "d.parquet")
+    done = batch("x^2", None, "d.parquet", "-o", "o.parquet")
+    assert done.returncode == 0, done.stderr
+    found = pl.read_parquet(batch.folder / "o.parquet")
+    assert found["value"].to_list() == [1.0, None, 9.0]
+    assert found["x"].to_list() == [1, None, 3]
+    assert found["x"].dtype == pl.Int64
+
+
+def test_pc34_no_final_newline(batch: Batch) -> None:
+    assert batch.table("x", "x\n1\n2")["value"] == ["1.0", "2.0"]
+
+
+def test_pc35_padding(batch: Batch) -> None:
+    assert batch.table("x", "x\n 1.5\n2 \n\t3\n")["value"] == ["1.5", "2.0", "3.0"]
+
+
+def test_pd03_code_in_a_header_is_text(batch: Batch) -> None:
+    found = batch.table("2*x", 'x,"__import__(""os"").getcwd()"\n1,y\n')
+    assert found["value"] == ["2.0"]
+    assert found['__import__("os").getcwd()'] == ["y"]
+
+
+def test_pd07_huge_exponents(batch: Batch) -> None:
+    assert batch.table("x", "x\n1e1000000000\n1e-1000000000\n")["value"] == ["inf", "0.0"]
+
+
+def test_pd09_long_bad_cell(batch: Batch) -> None:
+    started = time.monotonic()
+    text = batch.error("x", "x\n" + "0" * 200_000 + "a\n")
+    assert "200001 characters" in text
+    assert time.monotonic() - started < 5
+
+
+def test_pd11_odd_output_names(batch: Batch) -> None:
+    done = subprocess.run(
+        [*GRADCLI, "batch", "-e", "x", "d.csv", "-o", "none/../../evil.csv"], cwd=batch.folder, capture_output=True
+    )
+    assert done.returncode == 2
+    assert not (batch.folder.parent / "evil.csv").exists()
+
+
+def test_pd12_formulas_are_text(batch: Batch) -> None:
+    assert batch.table("x", "note,x\n=1+1,2\n@cmd,3\n-5,4\n")["note"] == ["=1+1", "@cmd", "-5"]
+
+
+def test_pa26_look_alike_letters(batch: Batch) -> None:
+    text = batch.error("2*\u00b5", "\u03bc\n1\n")
+    assert "U+03BC" in text
+
+
+def test_environment_is_utf8(batch: Batch) -> None:
+    (batch.folder / "d.csv").write_text("\u03b1\n2\n", encoding="utf-8")
+    done = subprocess.run(
+        [*GRADCLI, "batch", "-e", "\u03b1^2", "d.csv"],
+        cwd=batch.folder,
+        capture_output=True,
+        env={**os.environ, "LC_ALL": "C", "PYTHONUTF8": "0"},
+    )
+    assert done.returncode == 0, done.stderr
+    assert "\u03b1" in done.stdout.decode()
