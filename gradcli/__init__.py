@@ -13,16 +13,19 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from gradcli.api import Model, Program, load, parse
+    from gradcli.checking.run import check
     from gradcli.errors import BindingError, FileError, GradcliError, GradientError, ModelError
-    from gradcli.results import Explanation, Result
+    from gradcli.results import Check, Explanation, Result
 
 _HOMES = {
     "gradcli.api": ("Model", "Program", "load", "parse"),
     "gradcli.errors": ("BindingError", "FileError", "GradcliError", "GradientError", "ModelError"),
-    "gradcli.results": ("Explanation", "Result"),
+    "gradcli.checking.run": ("check",),
+    "gradcli.results": ("Check", "Explanation", "Result"),
 }
 __all__ = [
     "BindingError",
+    "Check",
     "Explanation",
     "FileError",
     "GradcliError",
@@ -32,6 +35,7 @@ __all__ = [
     "Program",
     "Result",
     "__version__",
+    "check",
     "load",
     "parse",
 ]

@@ -143,9 +143,9 @@ class Model:
             >>> parse("y = x^2").compile().run({"x": 3}).gradients
             {'x': 6.0}
         """
-        if engine not in ("auto", "numpy"):
-            raise ValueError(f"engine must be auto or numpy, not {engine}")
-        return Program(self, of, wrt, retain, no_grad, show, hessian)
+        if engine not in ("auto", "numpy", "native"):
+            raise ValueError(f"engine must be auto, numpy or native, not {engine}")
+        return Program(self, of, wrt, retain, no_grad, show, hessian, engine)
 
     def gradient(self, **values: Any) -> dict[str, Number | None]:
         """The gradient of the output at a point: values of the text, unless given here.

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from gradcli.calculus.adjoint import MixedRows, adjoints, receives, shaped_as
 from gradcli.calculus.simplify import simplify
 from gradcli.calculus.specialise import specialise
+from gradcli.columns import by_name
 from gradcli.engine import execute
 from gradcli.engine.program import Program as MachineProgram
 from gradcli.engine.program import schedule
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     from gradcli.api import Model
 
 Values = Mapping[str, Any]
+
+NATIVE_FROM = 100_000  # rows from which compiling to native code pays for a single run
 
 
 class Program:
@@ -47,8 +50,10 @@ class Program:
         no_grad: Iterable[str],
         show: Iterable[str],
         hessian: bool,
+        engine: str = "auto",
     ) -> None:
         self.model = model
+        self.engine = engine
         self.hessian = hessian
         resolved = model.resolved
         if of is None and not model.outputs:
@@ -179,12 +184,13 @@ class Program:
 
     def run(
         self,
-        columns: Values | None = None,
+        columns: Any = None,
         threads: int | None = None,
         out: Sequence[Any] | None = None,
         block: int | None = None,
     ) -> Result:
-        """Evaluate at the given values by name: numbers, sequences, arrays.
+        """Evaluate at the given values by name: numbers, sequences, arrays; or at the columns of a polars or pandas
+        frame or an Arrow table.
 
         Each result is a float, or a (rows,) float64 array that belongs to the caller (one of `out` where given: the
         value, then the gradients, as far as they are columns). Raises BindingError and GradientError.
@@ -193,11 +199,11 @@ class Program:
         >>> gradcli.parse("y = x^2").compile().run({"x": [1, 2, 3]}).value.tolist()
         [1.0, 4.0, 9.0]
         """
-        values, rows, labels = self.values(columns or {})
+        values, rows, labels = self.values(by_name(columns or {}, self.model.resolved.known()))
         program = self.machine(labels)
         if out is not None:
             check_out(out, program.output_count, rows, values.values())
-        numbers = execute.run(program, values, rows, threads, block, out)
+        numbers = engine_for(self.engine, program, rows)(program, values, rows, threads, block, out)
         return self._result(numbers, rows)
 
     def _result(self, numbers: Sequence[Number], rows: int) -> Result:
@@ -223,6 +229,15 @@ def no_gradient(model: Model, label: str, no_grad: Iterable[str]) -> GradientErr
     name = model.find(label)
     why, remedy, span = cut(model, name, no_grad)
     return GradientError.of(f"`{label}` does not require grad: {why}", span or name.span, remedy)
+
+
+def engine_for(asked: str, program: MachineProgram, rows: int) -> Callable[..., list[Number]]:
+    """What runs a program: numpy, or native code where it is asked for or pays, and can be had."""
+    if asked == "numpy" or not program.column_inputs or (asked == "auto" and rows < NATIVE_FROM):
+        return execute.run
+    from gradcli.engine import native
+
+    return execute.run if native.available() or native.refusal(program) else native.run
 
 
 def second(graph: Graph, wanted: Mapping[str, int], found: Mapping[int, int]) -> list[int]:

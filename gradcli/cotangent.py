@@ -153,8 +153,9 @@ class Cotangent:
         graph = self.graph
         if self.index < 0:
             return graph.constant(0.0)
-        if self.mask is not None:
-            return self.masked().node()
+        if self.mask is not None and not self.clean:  # the factor inside, so that what does not count is 0.0, not -0.0
+            inner = Cotangent(graph, self.index, self.scale).node()
+            return graph.add("where", self.mask, inner, graph.constant(0.0))
         number = graph.simple(self.index)
         if number is not None and is_simple(number * self.scale):
             return graph.constant(number * self.scale)

@@ -1,22 +1,22 @@
-"""Derivatives as formulas: the adjoint graph of a model, tidied for people, and compared with the engine before it is shown."""
+"""Derivatives as formulas: the adjoint graph of a model, tidied for people, compared with the engine, printed."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import combinations_with_replacement
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from gradcli.api import mixed_rows, no_gradient
-from gradcli.leaves import requires_grad
 from gradcli.calculus import adjoint, reading
 from gradcli.calculus.adjoint import MixedRows, depends, shaped_as
 from gradcli.calculus.specialise import specialise
 from gradcli.calculus.tidy import BOLD, PLAIN, SAFE, Tidied, rebuilt, tidy
 from gradcli.errors import BindingError
 from gradcli.graph import Graph
-from gradcli.primitives import TABLE
+from gradcli.leaves import requires_grad
+from gradcli.primitives import CONSTANTS, TABLE
 from gradcli.reports.sheet import Line, Sheet, full_sizes, largest, occurrences, worth_a_name
 from gradcli.values import literal_columns
 
@@ -38,9 +38,9 @@ Sweep: TypeAlias = Callable[[Graph, int, Iterable[int]], dict[int, int]]
 class Derivation:
     """The graph of a model's outputs and derivatives, specialised for the shapes of its values.
 
-    `lines` are what was asked for, with nodes of `graph`; `values` the outputs themselves; `written` the nodes that the
-    user wrote; `hints` names for nodes that are adjoints of intermediates; `cuts` names that a formula keeps; `engine` the
-    same by the engine's own sweep, `stepwise` higher derivatives of simplified ones. `places`: nodes by name.
+    `lines` are what was asked for, with nodes of `graph`; `values` the outputs themselves; `places` nodes by name;
+    `written` the nodes that the user wrote; `hints` names for nodes that are adjoints of intermediates; `cuts` names
+    that a formula keeps; `engine` the same by the engine's own sweep; `stepwise` higher derivatives of simplified ones.
     """
 
     model: Model
@@ -58,48 +58,82 @@ class Derivation:
     @cached_property
     def columns(self) -> frozenset[str]:
         graph = self.graph
-        return frozenset(label for node, label in graph.labels.items() if graph.ops[node] == "leaf" and graph.columns[node])
+        return frozenset(
+            label for node, label in graph.labels.items() if graph.ops[node] == "leaf" and graph.columns[node]
+        )
 
 
 def derive(model: Model, outputs: Sequence[str], wrt: Sequence[str] | None = None, order: int = 1,
            no_grad: Sequence[str] = ()) -> Derivation:  # fmt: skip
     """The derivatives of the outputs by every choice of `order` of the names (default: each leaf that requires grad).
 
-    Raises GradientError for a name that does not require grad and for a gradient that would mix rows, BindingError where
-    there is nothing to differentiate by.
+    Raises GradientError for a name that does not require grad and for a gradient that would mix rows, BindingError
+    where there is nothing to differentiate by.
     """
     by = _asked(model, wrt, no_grad) if order else []
     paths = list(combinations_with_replacement(by, order))
     return along(model, {_label(output, path): (output, path) for output in outputs for path in paths}, outputs)
 
 
-def along(model: Model, paths: Paths, outputs: Sequence[str] = ()) -> Derivation:
-    """The derivatives of outputs by given names in turn, each under a label of its own."""
-    outputs = outputs or list(dict.fromkeys(output for output, _ in paths.values()))
+def written_derivatives(model: Model, outputs: Sequence[str]) -> Derivation | None:
+    """The formulas of outputs that are written as `d(f, x)`; None where any is something else."""
+    paths: dict[str, tuple[str, tuple[str, ...]]] = {}
+    functions: dict[str, int] = {}
+    for output in outputs:
+        function, by = _written(model, output)
+        if function < 0:
+            return None
+        label = model.resolved.graph.labels.get(function, output)
+        label = label if label in model.resolved.names else output
+        paths[output] = (label, by)
+        functions[label] = function
+    if all(n in model.resolved.names for _, by in paths.values() for n in by):
+        return along(model, paths, list(functions), functions)
+    return derive(model, outputs, (), 0)  # by an argument of a function: only its value is known by name
+
+
+def _written(model: Model, output: str) -> tuple[int, tuple[str, ...]]:
+    """The function and the names of an output that is written as `d(f, x)`; -1 for another."""
+    graph = model.resolved.graph
+    node = model.resolved.names[output].node
+    node = graph.arguments(node)[0] if graph.ops[node] == "name" else node
+    by: list[str] = []
+    while graph.ops[node] == "d":
+        node, *names = graph.arguments(node)
+        by += [graph.labels[n] for n in names]
+    return (node if by else -1), tuple(reversed(by))
+
+
+def along(model: Model, paths: Paths, outputs: Sequence[str], functions: Mapping[str, int] | None = None) -> Derivation:
+    """The derivatives of outputs by given names in turn, each under a label of its own.
+
+    `functions`: nodes of the text for outputs that have no name there.
+    """
+    nodes = {n: model.resolved.names[n].node for n in outputs if n in model.resolved.names} | dict(functions or {})
     try:
-        engine = _specialised(model, outputs, paths)
+        engine = _specialised(model, nodes, paths)
         _differentiate(engine, paths, adjoint.adjoints)
-        found = _specialised(model, outputs, paths)
+        found = _specialised(model, nodes, paths)
         _differentiate(found, paths, reading.adjoints)
         found.engine = engine
         if max((len(path) for _, path in paths.values()), default=0) > 1 and _elementwise(found):
-            found.stepwise = _by_steps(model, outputs, paths)
+            found.stepwise = _by_steps(model, nodes, paths)
     except MixedRows as fault:
         raise mixed_rows(model, fault) from None
     return found
 
 
-def _specialised(model: Model, outputs: Sequence[str], paths: Paths) -> Derivation:
+def _specialised(model: Model, outputs: Mapping[str, int], paths: Paths) -> Derivation:
     resolved = model.resolved
     by = list(dict.fromkeys(n for _, path in paths.values() for n in path))
-    lists = dict(zip((resolved.graph.labels[n] for n in resolved.graph.lists), literal_columns(resolved), strict=True))
+    lists = {label: array.tolist() for label, array in literal_columns(resolved).items()}
     point = model.point
     columns = {n for n in point if not isinstance(point[n], float)} | set(lists)
-    graph, at = specialise(resolved.graph, columns, [resolved.names[n].node for n in (*outputs, *by)])
+    graph, at = specialise(resolved.graph, columns, [*outputs.values(), *(resolved.names[n].node for n in by)])
     places = {n.label: at[n.node] for n in resolved.names.values() if at[n.node] >= 0}
     cuts = {n for n in by if resolved.names[n].kind == "intermediate"}
-    return Derivation(model, graph, list(at), places, {label: array.tolist() for label, array in lists.items()}, cuts=cuts,
-                      values={output: places[output] for output in outputs})  # fmt: skip
+    values = {output: at[node] for output, node in outputs.items()}
+    return Derivation(model, graph, list(at), places, lists, values=values, cuts=cuts)
 
 
 def _elementwise(found: Derivation) -> bool:
@@ -150,7 +184,7 @@ def _inner(found: Derivation, by: Iterable[int], output: int) -> dict[str, int]:
     return {label: place for label, place in places.items() if 0 <= place < output and marks[place]}
 
 
-def _by_steps(model: Model, outputs: Sequence[str], paths: Paths) -> Derivation | None:
+def _by_steps(model: Model, outputs: Mapping[str, int], paths: Paths) -> Derivation | None:
     """Higher derivatives as a person takes them: each from the simplified one before. None where that fails."""
     try:
         return _taken_by_steps(model, outputs, paths)
@@ -158,7 +192,7 @@ def _by_steps(model: Model, outputs: Sequence[str], paths: Paths) -> Derivation 
         return None
 
 
-def _taken_by_steps(model: Model, outputs: Sequence[str], paths: Paths) -> Derivation:
+def _taken_by_steps(model: Model, outputs: Mapping[str, int], paths: Paths) -> Derivation:
     found = _specialised(model, outputs, paths)
     done: dict[_Key, int] = {(output, ()): node for output, node in found.values.items()}
     longest = max(len(path) for _, path in paths.values())
@@ -239,7 +273,8 @@ def _page(found: Derivation, level: str, with_values: bool) -> Sheet:
     names = {graph.labels[n] for n, op in enumerate(graph.ops) if op == "name"}
     outer = names - set(found.values) | found.cuts
     kept, large = outer, True
-    if max(full_sizes(graph, _MOST)[r] for r in roots) <= _TRY:
+    raw = full_sizes(graph, _MOST)
+    if max(raw[r] for r in roots) <= _TRY:
         tidied = tidy(graph, roots, level, found.written, outer)
         sizes = full_sizes(tidied.graph, _MOST)
         if max(sizes[r] for r in tidied.roots) <= _INLINE:
@@ -258,33 +293,50 @@ def _kept(tidied: Tidied, sizes: Sequence[int], cuts: Iterable[str]) -> set[str]
 
 
 def _laid_out(found: Derivation, tidied: Tidied, large: bool) -> Sheet:
-    graph = tidied.graph
-    model = found.model
+    """Names for what is kept, and in large formulas for what is shared; the results under labels of their own."""
+    graph, model = tidied.graph, found.model
     taken = {*model.names, *model.resolved.aliases, *graph.labels.values()}
-    marks = graph.reachable(tidied.roots)
-    kept = [n for n, op in enumerate(graph.ops) if op == "name" and marks[n]]
-    inner = {graph.arguments(n)[0]: graph.labels[n] for n in reversed(kept)}
-    lengths = {label: len(items) for label, items in found.lists.items()}
     labels = _Labels(taken)
-    names = {n: label for n, label in inner.items() if graph.ops[n] not in ("leaf", "constant")} if large else {}
-    shared = {}
-    if large:
-        hints = {tidied.at[node]: label for node, label in found.hints.items() if tidied.at[node] >= 0}
-        for node in worth_a_name(graph, tidied.roots, lengths):
-            if node not in names:
-                shared[node] = names[node] = labels.hinted(hints[node]) if node in hints else labels.next()
-    definitions = [Line(graph.labels[n], graph.arguments(n)[0]) for n in kept] + [Line(la, n) for n, la in shared.items()]
-    at = {**{graph.labels[n]: n for n in kept}, **{label: n for n, label in shared.items()}}
-    definitions.sort(key=lambda line: at[line.label])
+    marks = graph.reachable(tidied.roots)
+    kept = {n: graph.labels[n] for n, op in enumerate(graph.ops) if op == "name" and marks[n]}
+    names = {graph.arguments(n)[0]: label for n, label in reversed(kept.items())} if large else {}
+    names = {n: label for n, label in names.items() if graph.ops[n] not in ("leaf", "constant")}
+    shared = _shared(found, tidied, labels, names) if large else {}
+    definitions = sorted((kept | shared).items())
     count = len(found.lines)
-    results = [Line(labels.hinted(line.label) if line.by else line.label, node, line.output, line.by)
-               for line, node in zip(found.lines, tidied.roots[:count], strict=True)]  # fmt: skip
+    results = [
+        replace(line, label=labels.hinted(line.label) if line.by else line.label, node=node)
+        for line, node in zip(found.lines, tidied.roots[:count], strict=True)
+    ]
     values = [Line(output, node, output) for output, node in zip(found.values, tidied.roots[count:], strict=False)]
-    lists = {label: "[" + ", ".join(repr(x).removesuffix(".0") for x in items) + "]" for label, items in found.lists.items()}
-    leaves = [label for node, label in found.graph.labels.items() if found.graph.ops[node] == "leaf"]
     order = {label: i for i, label in enumerate(model.names)}
-    leaves.sort(key=lambda label: order.get(label, -1))
-    return Sheet(graph, tuple(definitions), tuple(results), tuple(values), names, tuple(leaves), lists, frozenset(taken))
+    leaves = [label for node, label in found.graph.labels.items() if found.graph.ops[node] == "leaf"]
+    return Sheet(
+        graph,
+        tuple(Line(label, graph.arguments(n)[0] if n in kept else n) for n, label in definitions),
+        tuple(results),
+        tuple(values),
+        names | shared,
+        tuple(sorted(leaves, key=lambda label: order.get(label, -1))),
+        {label: number_text(items) for label, items in found.lists.items()},
+        frozenset(taken),
+        {n: number_text(model.point[n]) for n in CONSTANTS if n in model.names and n in model.point},
+    )
+
+
+def _shared(found: Derivation, tidied: Tidied, labels: _Labels, names: Mapping[int, str]) -> dict[int, str]:
+    """Labels for what is written more than once: adjoints of intermediates by their names, others numbered."""
+    hints = {tidied.at[node]: label for node, label in found.hints.items() if tidied.at[node] >= 0}
+    lengths = {label: len(items) for label, items in found.lists.items()}
+    nodes = [n for n in worth_a_name(tidied.graph, tidied.roots, lengths) if n not in names]
+    return {n: labels.hinted(hints[n]) if n in hints else labels.next() for n in nodes}
+
+
+def number_text(value: Any) -> str:
+    """A float, or a column of them, in the language."""
+    if isinstance(value, float):
+        return repr(value).removesuffix(".0")
+    return f"[{', '.join(number_text(float(x)) for x in value)}]"
 
 
 class _Labels:

@@ -50,20 +50,23 @@ def _note(
     rows = f" in {len(bad)} of {total} rows, first in row {row + 1}" if total > 1 else ""
     if found is None:
         return Diagnostic(f"`{label}` is not finite{rows}", severity="note")
-    kind, span, operands = found
+    kind, origin, span, operands, at = found
     text = span.text if span else ""
     text = text if len(text) <= 60 else text[:57] + "..."
-    where = f": it arose in `{text}`" if text else ""
-    slope = "the slope of " if by is not None and where else ""
-    where = where.replace("it arose in ", f"it arose in {slope}")
+    what = "it arose" if kind == origin else f"the first {origin} arose"
+    slope = "the slope of " if by is not None else ""
+    where = f": {what} in {slope}`{text}`" if text else ""
     shown = f" with {operands}" if operands else ""
-    return Diagnostic(f"`{label}` is {kind}{rows}{where}{shown}", span, severity="note")
+    shown += f" in row {at + 1}" if at is not None and total == 1 else ""
+    number = "is not finite" if total > 1 else f"is {kind}"
+    return Diagnostic(f"`{label}` {number}{rows}{where}{shown}", span, severity="note")
 
 
 def _trace(
     program: Program, values: Mapping[str, Number], by: str | None, row: int
-) -> tuple[str, Span | None, str] | None:
-    """The first node on the way to the result that is not finite though its operands are."""
+) -> tuple[str, str, Span | None, str, int | None] | None:
+    """The first node on the way to the result that is not finite though its operands are: the kind of the result and of
+    that node, its place, its operands, and its row where it is a column."""
     resolved = program.model.resolved
     names = resolved.names
     reduces = any(TABLE[op].reduction for op in set(resolved.graph.ops) if op in TABLE)
@@ -82,16 +85,21 @@ def _trace(
         return None
     machine, placed = simplify(graph, order)
     numbers = dict(zip(order, execute.run(schedule(machine, placed), point, rows), strict=True))
-    node, row = _origin(graph, root, numbers, row if not reduces else _first_bad(numbers[root]))
-    number = _at(numbers[node], row)
-    kind = "nan" if number != number else "inf" if number > 0 else "-inf"
+    row = row if not reduces else _first_bad(numbers[root])
+    result = _kind(_at(numbers[root], row))
+    node, row = _origin(graph, root, numbers, row)
     start = graph.starts[node]
     span = Span(resolved.source, start, graph.ends[node]) if start >= 0 else None
     arguments = dict.fromkeys(graph.arguments(node))
     operands = ", ".join(
         f"{_spelled(program, graph, a)} = {_at(numbers[a], row)!r}" for a in arguments if graph.number(a) is None
     )
-    return kind, span, operands
+    column = not isinstance(numbers[node], float)
+    return result, _kind(_at(numbers[node], row)), span, operands, row if column else None
+
+
+def _kind(number: float) -> str:
+    return "nan" if number != number else "inf" if number > 0 else "-inf"
 
 
 def _at(number: Number, row: int) -> float:

@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from math import e as E
-from math import inf, log, pi, sqrt
+from math import inf, log, nan, pi, sqrt
 from typing import Any
 
 from gradcli.cotangent import Cotangent
@@ -31,7 +31,7 @@ Pair = tuple[Cotangent, Cotangent]
 Interval = tuple[float, float]
 LN2, LN10, PI = Known(log(2), "log(2)"), Known(log(10), "log(10)"), Known(pi, "pi")
 RADIAN, DEGREE = Known(180 / pi, "180/pi"), Known(pi / 180, "pi/180")
-ERF, HALF_ERF, DENSITY = Known(2 / sqrt(pi), "2/sqrt(pi)"), Known(sqrt(pi) / 2, "sqrt(pi)/2"), Known(1 / sqrt(2 * pi), "1/sqrt(2*pi)")
+ERF, HALF_ERF, DENSITY = Known(2 / sqrt(pi), "2/sqrt(pi)"), Known(0.886226925452758, "sqrt(pi)/2"), Known(1 / sqrt(2 * pi), "1/sqrt(2*pi)")
 SELU = Known(1.0507009873554805, "1.0507009873554804934193349852946")
 SELU_ALPHA = Known(1.6732632423543772, "1.6732632423543772848170429916717")
 
@@ -399,7 +399,7 @@ row("erfinv",    "x",     "special.erfinv", lambda g, y, x: (g * HALF_ERF * f.wh
 row("gamma",     "x",     "special.gamma", lambda g, y, x: (g * y * f.digamma(x),),                  lambda m, x: m.gamma(x),              [P],     "Gamma function.")
 row("lgamma",    "x",     "special.gammaln", lambda g, y, x: (g * f.digamma(x),),                    lambda m, x: m.lgamma(x),             [P],     "log|gamma(x)|.", "loggamma gammaln")
 row("digamma",   "x",     "special.digamma", lambda g, y, x: (g * f.polygamma(1.0, x),),             lambda m, x: m.polygamma(0, x),       [P],     "Derivative of lgamma.", "psi")
-row("polygamma", "m x",   lambda n, x: f.where(f.eq(n, 0), f.digamma(x), f.gamma(n + 1.0) * f._zeta(n + 1.0, x) * (1.0 - f.mod(n + 1.0, 2.0) * 2.0)), lambda g, y, n, x: (None, g * f.polygamma(n + 1.0, x)), lambda m, n, x: m.polygamma(n, x), [(0.0, 20.0), P], "m-th derivative of digamma, x > 0; the order carries no gradient.")
+row("polygamma", "m x",   lambda n, x: f.where(f.eq(n, 0), f.digamma(x), f.gamma(n + 1.0) * f._zeta(n + 1.0, f.where(x < -1e4, nan, x)) * (1.0 - f.mod(n + 1.0, 2.0) * 2.0)), lambda g, y, n, x: (None, g * f.polygamma(n + 1.0, x)), lambda m, n, x: m.polygamma(n, x), [(0.0, 20.0), P], "m-th derivative of digamma, nan below x = -10000; the order carries no gradient.")
 row("beta",      "a b",   "special.beta", lambda g, y, a, b: (g * y * (f.digamma(a) - f.digamma(a + b)), g * y * (f.digamma(b) - f.digamma(a + b))), lambda m, a, b: m.beta(a, b), [P, P], "Beta function.")
 row("logbeta",   "a b",   "special.betaln", lambda g, y, a, b: (g * (f.digamma(a) - f.digamma(a + b)), g * (f.digamma(b) - f.digamma(a + b))), lambda m, a, b: m.logbeta(a, b), [P, P], "log of the beta function.", "betaln lbeta")
 row("besselj",   "n x",   "special.jv",   lambda g, y, n, x: (None, g * ((f.besselj(n - 1.0, x) - f.besselj(n + 1.0, x)) * 0.5)), lambda m, n, x: m.besselj(n, x), [(0.0, 20.0), P], "Bessel function of the first kind; the order carries no gradient.")
@@ -446,7 +446,7 @@ OVER_ROWS = {"min": "min_rows", "max": "max_rows", "logsumexp": "logsumexp_rows"
 BOOLEAN = frozenset(("lt", "le", "gt", "ge", "eq", "ne", "and", "or", "not"))
 OPERATORS = frozenset(("add", "sub", "mul", "div", "floordiv", "neg", *BOOLEAN))
 HIDDEN = frozenset(("gather", "spread", "rows", "detach", *OVER_ROWS.values(), "prod_rows"))
-CONSTANTS = {"pi": pi, "tau": 2 * pi, "e": E, "inf": inf, "nan": float("nan")}
+CONSTANTS = {"pi": pi, "tau": 2 * pi, "e": E, "inf": inf, "nan": nan}
 
 
 REDUCTIONS = frozenset(name for name, primitive in TABLE.items() if primitive.reduction == "scalar")

@@ -28,7 +28,7 @@ from gradcli.engine.program import Program, schedule
 from gradcli.graph import Graph
 from gradcli.primitives import BOOLEAN, HIDDEN, OPERATORS, TABLE, callable_rows, new_graph
 
-BOUND = 4.0  # ulp of the larger of the result and the largest term of its formula
+BOUND = 4.0  # ulp of the result; for a sum over several paths (rows without a rule) of its largest term if that is larger
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,8 @@ class Special:
     """What a row keeps instead of the bound, mostly because scipy computes it.
 
     `value`, `slope`: the worst error in ulp that was measured, with about a third of room. `value_near`, `slope_near`:
-    near a zero the error is in ulp of this number. `reach`: for which sizes of the arguments all this was measured.
+    near a zero the error is in ulp of this number. `terms`: the slope is a difference by nature, the error is in ulp of
+    the largest term of its formula. `reach`: for which sizes of the arguments all this was measured.
     """
 
     reason: str
@@ -45,6 +46,7 @@ class Special:
     value_near: float = 0.0
     slope_near: float = 0.0
     reach: tuple[float, float] = (0.0, math.inf)
+    terms: bool = False
 
 
 SPECIAL = {
@@ -337,17 +339,11 @@ def worst_values(name: str, count: int) -> tuple[float, Point]:
     m = at_digits(60)
     for row, rows, places in cases(name, count):
         got = np.broadcast_to(row.run(columns_of(rows, places), len(rows))[0], len(rows))
-        formula, graph = -1, new_graph()
-        if TABLE[name].formula is not None:
-            constants = [graph.constant(x) if i not in places else -1 for i, x in enumerate(rows[0])]
-            formula = expand(graph, name, [graph.leaf(str(i)) if c < 0 else c for i, c in enumerate(constants)])
         for point, number in zip(rows, got.tolist(), strict=True):
             want = exact(m, name, [m.num(x) for x in point])
             ulps = error(number, want)
             if ulps > BOUND and math.isfinite(ulps):
-                leaves = {str(i): x for i, x in enumerate(point)}
-                term = largest_terms(graph, [formula], leaves)[0] if formula >= 0 else 0.0
-                ulps = scaled(ulps, want, term, special(name).value_near)
+                ulps = scaled(ulps, want, 0.0, special(name).value_near)
             worst = max(worst, (ulps, point))
     return worst
 
@@ -380,8 +376,9 @@ def worst_over(name: str, rows: list[Point], fixed: dict[int, float]) -> tuple[f
                 continue
             ulps = error(number, want)
             if ulps > BOUND and math.isfinite(ulps):
-                leaves = {str(i): [x] for i, x in enumerate(point)}
-                term = largest_terms(row.graph, [row.found[leaf]], leaves)[0][0]
+                leaves, term = {str(i): [x] for i, x in enumerate(point)}, 0.0
+                if TABLE[name].rule is None or special(name).terms:
+                    term = largest_terms(row.graph, [row.found[leaf]], leaves)[0][0]
                 ulps = scaled(ulps, want, term, special(name).slope_near)
             worst = max(worst, (ulps, (place, point, number, float(want))), key=lambda w: w[0])
     return worst

@@ -87,7 +87,8 @@ def plan(bound: Bound, asked: Asked) -> Plan:
     _refuse_reductions(bound, asked.outputs)
     kept, whole = _kept(asked.keep, bound)
     programs = [
-        model.compile(o, asked.wrt, asked.retained, no_grad=asked.off, show=asked.retained) for o in asked.outputs
+        model.compile(o, asked.wrt, asked.retained, no_grad=asked.off, show=asked.retained, engine="numpy")
+        for o in asked.outputs
     ]
     made = Plan(bound, programs, [], kept, whole)
     made.results = _columns(made, asked)

@@ -41,15 +41,14 @@ KNOWN: dict[str, Callable[[Any], Any]] = {
 _GUARD_BITS = 48  # of working precision beyond the digits asked for
 _HUGE = 1 << 62  # beyond 2^_HUGE a number counts as infinite, below 2^-_HUGE as 0
 _TURNS = 1 << 15  # beyond 2^_TURNS an angle has no opinion: pi would be needed to as many bits
+_STEPS = 12  # beyond -2^_STEPS some functions would go to positive numbers step by step
 _ANGLES = frozenset(("sin", "cos", "tan", "sinpi", "cospi"))
 _PLAIN = frozenset(("sqrt", "log", "asin", "acos", "atan", "asinh", "acosh"))
 _ORDER = 1 << 12  # beyond this an order of a Bessel or polygamma function takes too long
 _DIGITS = 4000  # of an exact number that sympy may write out
-_SYMBOLIC = {
-    name: name
-    for name in "sqrt log sin cos tan asin acos atan atan2 sinh cosh tanh asinh acosh atanh erf erfc erfinv "
-    "besselj bessely besseli besselk".split()
-} | {"max": "Max", "min": "Min"}
+_SYMBOLIC = frozenset((
+    "sqrt", "log", "sin", "cos", "tan", "asin", "acos", "atan", "atan2", "sinh", "cosh", "tanh", "asinh", "acosh",
+    "atanh", "erf", "erfc", "erfinv", "besselj", "bessely", "besseli", "besselk"))  # fmt: skip
 
 
 class Real:
@@ -245,13 +244,13 @@ class Numbers:
         a, b = self.raw(a), self.raw(b)
         if not b or not self.context.isfinite(a) or b != b:
             return self.nan
-        if self.context.isinf(b):
-            return self.real(a if not a or (a > 0) == (b > 0) else b)
+        if abs(a) < abs(b):
+            return self.real(a if not a or (a > 0) == (b > 0) else a + b)
         if self._size(a) - self._size(b) > _TURNS:
             return self.nan
         rest = a % b
         noise = abs(self.context.ldexp(a, 8 - self.context.prec)) if self._rounded(a) or self._rounded(b) else 0
-        return self.num(0) if noise and abs(b - rest) <= noise else self.real(rest)
+        return self.num(0) if min(abs(rest), abs(b - rest)) <= noise and noise else self.real(rest)
 
     def fmod(self, a: Any, b: Any) -> Real:
         a = self.num(a)
@@ -321,7 +320,10 @@ class Numbers:
 
     def dsinc(self, order: Any, x: Any) -> Real:
         """The n-th derivative of sin(pi*x)/(pi*x): by series near 0, else by t*s_n = sin(t + n*pi/2) - n*s_(n-1)."""
-        c, n, x = self.context, int(self.raw(order)), self.raw(x)
+        c, x = self.context, self.raw(x)
+        if not 0 <= self.raw(order) < _STEPS:
+            return self.nan
+        n = int(self.raw(order))
         if not c.isfinite(x) or self._size(x) > _TURNS:
             return self.num(0) if c.isinf(x) else self.nan
         with c.extraprec(40 + 20 * n):
@@ -381,7 +383,7 @@ class Numbers:
             total = self.num(total + term)
             if not term.value or self._size(term) < -c.prec - 8:
                 break
-        return total / (x * self.sqrt(self.pi))
+        return self.num(total / (x * self.sqrt(self.pi)))
 
     def erfinv(self, x: Any) -> Real:
         """By Halley's iteration, on erfc in the tails."""
@@ -389,7 +391,7 @@ class Numbers:
         if not abs(y) < 1 or not y:
             return self.inf * self.sign(x) if abs(y) == 1 else self.num(0) if not y else self.nan
         rest = 1 - abs(y)
-        with c.extraprec(20 + max(0, -self._size(rest)) + max(0, -self._size(y))):
+        with c.extraprec(20 + max(0, -self._size(rest))):
             rest = 1 - abs(y)
             t = abs(y) * c.sqrt(c.pi) / 2
             if rest < 0.5:
@@ -417,7 +419,7 @@ class Numbers:
         x = self.num(x)
         if x > 0:
             return self._call(self.context.loggamma, x)
-        if self._size(x) > _TURNS:
+        if self._size(x) > _TURNS or not x <= 0:
             return self.nan
         return self.log(abs(self.pi / self.sinpi(x))) - self.lgamma(1 - x)
 
@@ -426,7 +428,7 @@ class Numbers:
             with self.context.extraprec(max(0, self._size(self.logbeta(a, b))) + 8):
                 value = self.exp(self.logbeta(a, b))
             return self.real(+value.value)
-        return self._call(self.context.beta, a, b)
+        return self.nan if max(self._size(a), self._size(b)) > _STEPS else self._call(self.context.beta, a, b)
 
     def logbeta(self, a: Any, b: Any) -> Real:
         """With the bits that cancel: lgamma of a large a is larger by far."""
@@ -440,7 +442,7 @@ class Numbers:
 
     def polygamma(self, order: Any, x: Any) -> Real:
         n, x = self.raw(order), self.num(x)
-        if not (0 <= n < _ORDER and self.context.isint(n)) or self._size(x) > _TURNS:
+        if not (0 <= n < _ORDER and self.context.isint(n)) or self._size(x) > (_TURNS if x > 0 else _STEPS):
             return self.nan
         if not x.value:
             return self.inf if int(n) % 2 else -self.inf
@@ -450,12 +452,15 @@ class Numbers:
         """Hurwitz."""
         if not 1 < self.raw(s) < _ORDER or not self.raw(x):
             return self.inf if self.raw(s) >= 1 else self.nan
-        return self._call(self.context.zeta, s, x)
+        far = self._size(x) > (_ORDER if self.raw(x) > 0 else _STEPS if self.context.isint(self.raw(s)) else -_ORDER)
+        return self.nan if far or not self.context.isfinite(self.raw(x)) else self._call(self.context.zeta, s, x)
 
     def _bessel(self, name: str, order: Any, x: Any) -> Real:
-        if abs(self.num(order)) > _ORDER or self._size(x) > _ORDER:
-            return self.nan
+        """No opinion where mpmath would need too long: large orders, orders near a whole one, very large or small x."""
         n = self.raw(order)
+        near = not self.context.isint(n) and self._size(n - self.context.nint(n)) < -64 if abs(n) < _ORDER else True
+        if near or not -_ORDER < self._size(x) < 64:
+            return self.nan
         if n < 0 and self.context.isint(n):  # DLMF 10.4.1, 10.27.1-2; mpmath leaves an imaginary residue here
             value = self._bessel(name, -n, x)
             return -value if name in ("besselj", "bessely") and int(n) % 2 else value
@@ -465,13 +470,13 @@ class Numbers:
         return self._bessel("besselj", n, x)
 
     def bessely(self, n: Any, x: Any) -> Real:
-        return self._bessel("bessely", n, x) if self.raw(x) else -self.inf
+        return -self.inf if not self.raw(x) else self._bessel("bessely", n, x) if self.raw(x) > 0 else self.nan
 
     def besseli(self, n: Any, x: Any) -> Real:
         return self._bessel("besseli", n, x)
 
     def besselk(self, n: Any, x: Any) -> Real:
-        return self._bessel("besselk", n, x) if self.raw(x) else self.inf
+        return self.inf if not self.raw(x) else self._bessel("besselk", n, x) if self.raw(x) > 0 else self.nan
 
     # ---- over the rows ----
 
@@ -498,13 +503,14 @@ class Symbols:
 
         self.sympy = sympy
         self.pi, self.inf, self.nan = sympy.pi, sympy.oo, sympy.nan
+        self.max, self.min = sympy.Max, sympy.Min
         self.log1p = lambda x: sympy.log(1 + x)
         self.expm1 = lambda x: sympy.exp(x) - 1
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
         """The functions that sympy knows under the same name."""
         if name in _SYMBOLIC:
-            return getattr(self.sympy, _SYMBOLIC[name])  # type: ignore[no-any-return]
+            return getattr(self.sympy, name)  # type: ignore[no-any-return]
         raise AttributeError(name)
 
     def num(self, number: Any) -> Any:
@@ -695,7 +701,7 @@ def evaluate(graph: Graph, nodes: Iterable[int], leaves: Mapping[str, Given], di
 
 
 def evaluate_all(graph: Graph, nodes: Iterable[int], leaves: Mapping[str, Given], digits: int) -> list[Any]:
-    """As `evaluate`, for every node that the given ones need: a `Real` or a list of them by node, None for the others."""
+    """As `evaluate`, for every node the given ones need: by node a `Real`, a list of them, or None for the rest."""
     m = numbers(digits)
     needed = graph.reachable(nodes)
     values: list[Any] = [None] * len(graph)

@@ -1,4 +1,4 @@
-"""The sweep of `adjoint` once more, for formulas that are read: what flows into a node is added in the order of the text.
+"""The sweep of `adjoint` once more, for formulas that are read: cotangents are added in the order of the text.
 
 `d(x^2*sin(x), x)` is `2*x*sin(x) + x^2*cos(x)`, the product rule from left to right, where the engine adds in the order
 of its sweep. The numbers are those of `adjoint`, but for the rounding of sums; `gradcli.readback` compares them.
@@ -15,7 +15,7 @@ from gradcli.graph import Graph
 
 
 def adjoints(graph: Graph, output: int, wanted: Iterable[int]) -> dict[int, int]:
-    """The adjoint of each wanted node, as `gradcli.calculus.adjoint.adjoints`, which has to accept the same question."""
+    """The adjoint of each wanted node, as `adjoint.adjoints`, which has to accept the question first."""
     wanted = set(wanted)
     per_row = bool(graph.columns[output])
     active = depends(graph, wanted, output)

@@ -9,7 +9,9 @@ from collections.abc import Callable
 from fractions import Fraction
 from math import e, inf, pi
 
-from gradcli.calculus.terms import Terms, decimal
+from gradcli.calculus.patterns import alternatives, positive
+from gradcli.calculus.rationals import decimal
+from gradcli.calculus.terms import Terms
 from gradcli.primitives import BOOLEAN
 
 HALF = Fraction(1, 2)
@@ -167,7 +169,7 @@ def compare(t: Terms, op: str, a: int, b: int) -> int:
     x, y = _float(t, a), _float(t, b)
     if x is not None and y is not None:
         return t.one if _COMPARE[op](x, y) else t.zero
-    if op in ("eq", "ne") and b == t.zero and t.positive(a):
+    if op in ("eq", "ne") and b == t.zero and positive(t, a):
         return t.zero if op == "eq" else t.one
     a = _unclipped(t, a, b)
     for one, extreme in ((a, b), (b, a)) if op == "eq" else ():
@@ -224,7 +226,7 @@ def _or(t: Terms, a: int, b: int) -> int | None:
     for one, other in ((a, b), (b, a)):
         if t.value(one) is not None:
             return other if t.value(one) == 0 else t.one
-    either = t.alternatives(a) | t.alternatives(b)
+    either = alternatives(t, a) | alternatives(t, b)
     if any(not_(t, i) in either for i in either):
         return t.one
     return a if a == b else None

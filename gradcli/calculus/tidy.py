@@ -10,11 +10,12 @@ from __future__ import annotations
 from array import array
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
+from typing import Any
 
-
+from gradcli.calculus.rationals import Rational, size, spelled
 from gradcli.calculus.rewrites import HALF, call, constant
 from gradcli.calculus.specialise import build
-from gradcli.calculus.terms import Factors, Part, Rational, Terms, spelled
+from gradcli.calculus.terms import Factors, Part, Terms
 from gradcli.graph import Graph
 from gradcli.primitives import new_graph
 
@@ -36,9 +37,11 @@ class Tidied:
 
 def tidy(graph: Graph, roots: Iterable[int], level: str = BOLD, written: Collection[int] = (),
          kept: Collection[str] = ()) -> Tidied:  # fmt: skip
-    """The roots, simplified. `written`: nodes that the user wrote, whose order is left alone. `kept`: the labels of
-    definitions that stay names; others are replaced by what they stand for. `level`: BOLD is what a person expects, SAFE the
-    same number also at special points, PLAIN changes nothing but the spelling.
+    """The roots, simplified.
+
+    `level`: BOLD is what a person expects, SAFE the same number also at special points, PLAIN changes nothing but the
+    spelling. `written`: nodes that the user wrote, whose order is left alone. `kept`: the labels of definitions that
+    stay names; others are replaced by what they stand for.
 
     Raises OverflowError where a coefficient leaves the range of floats.
     """
@@ -54,7 +57,9 @@ def tidy(graph: Graph, roots: Iterable[int], level: str = BOLD, written: Collect
 class _Reader:
     """From nodes to items of the algebra."""
 
-    def __init__(self, graph: Graph, roots: list[int], level: str, written: Collection[int], kept: Collection[str]) -> None:
+    def __init__(
+        self, graph: Graph, roots: list[int], level: str, written: Collection[int], kept: Collection[str]
+    ) -> None:
         self.graph, self.roots = graph, roots
         self.terms = Terms(level == BOLD)
         self.plain = level == PLAIN
@@ -84,7 +89,8 @@ class _Reader:
             outer = user[node]
             single = uses[node] == 1 and self.needed[node]
             sums = single and kind[outer] == _SUM and self.made[node] == self.made[outer]
-            kind[node] = _KINDS.get(ops[node], _SUM if sums and ops[node] == "neg" else _PRODUCT if ops[node] == "neg" else 0)
+            sign = ops[node] == "neg"  # belongs to the sum or product around it
+            kind[node] = _KINDS.get(ops[node], 0) if not sign else _SUM if sums else _PRODUCT
             into[node] = kind[node] and (sums if kind[node] == _SUM else single and kind[outer] == _PRODUCT)
         return into
 
@@ -205,7 +211,7 @@ class _Emitter:
                 place[i] = self._node(item)
         return place
 
-    def _node(self, item: tuple[object, ...]) -> int:
+    def _node(self, item: tuple[Any, ...]) -> int:
         graph = self.graph
         match item:
             case ("leaf", str(label)):
@@ -219,13 +225,13 @@ class _Emitter:
             case ("sum", tuple(terms)):
                 return self._sum(terms)
         _, coefficient, factors = item
-        return self._product(coefficient, factors)  # type: ignore[arg-type]
+        return self._product(coefficient, factors)
 
     def number(self, value: Rational) -> int:
         text = spelled(value)
         if text is not None:
             return self.graph.constant(float(value), text)
-        if max(abs(value.numerator), value.denominator) >= 10**9:
+        if max(size(value).numerator, value.denominator) >= 10**9:
             return self.graph.constant(float(value), repr(float(value)))
         return self.graph.intern("div", (self.number(value.numerator), self.number(value.denominator)), 0)
 
@@ -233,7 +239,7 @@ class _Emitter:
         node = self._scaled(*terms[0])
         for coefficient, monic in terms[1:]:
             op = "sub" if coefficient < 0 else "add"
-            node = self.graph.intern(op, (node, self._scaled(abs(coefficient), monic)), 0)
+            node = self.graph.intern(op, (node, self._scaled(size(coefficient), monic)), 0)
         return node
 
     def _scaled(self, coefficient: Rational, monic: int) -> int:
@@ -248,12 +254,7 @@ class _Emitter:
             return self.number(coefficient)
         above = [self._power(b, e) for b, e in factors if e > 0]
         below = [self._power(b, -e) for b, e in factors if e < 0]
-        size = abs(coefficient)
-        split = spelled(size) is None or (size.denominator in _HALVES and (size.numerator == 1 or (below and not above)))
-        if split and max(size.numerator, size.denominator) < 10**9:
-            over, under = size.numerator, size.denominator
-        else:
-            over, under = size, 1
+        over, under = self._split(size(coefficient), bool(below and not above))
         if over != 1 or not above:
             above.insert(0, self.number(over))
         if under != 1:
@@ -262,6 +263,13 @@ class _Emitter:
         if below:
             node = self.graph.intern("div", (node, self._chain(below)), 0)
         return self._negative(node, above, below) if coefficient < 0 else node
+
+    def _split(self, factor: Rational, below: bool) -> tuple[Rational, int]:
+        """What of a positive factor stands above and below the line; `below`: nothing else stands above."""
+        halves = factor.denominator in _HALVES and (factor.numerator == 1 or below)
+        if (halves or spelled(factor) is None) and max(factor.numerator, factor.denominator) < 10**9:
+            return factor.numerator, factor.denominator
+        return factor, 1
 
     def _negative(self, node: int, above: list[int], below: list[int]) -> int:
         """The sign goes to a leading number where there is one."""
@@ -289,7 +297,7 @@ class _Emitter:
         return self.graph.intern("pow", (node, self.number(exponent)), 0)
 
 
-def _parts(item: tuple[object, ...]) -> Iterable[int]:
+def _parts(item: tuple[Any, ...]) -> Iterable[int]:
     match item:
         case ("name", _, int(inner)):
             return (inner,)
@@ -309,8 +317,6 @@ def tree_sizes(graph: Graph, most: int = 10**9) -> list[int]:
         if op not in ("name", "leaf", "constant"):
             sizes[node] = min(most, 1 + sum(sizes[a] for a in graph.arguments(node)))
     return sizes
-
-
 
 
 def rebuilt(tidied: Graph, roots: Iterable[int]) -> tuple[Graph, array[int]]:

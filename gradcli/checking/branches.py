@@ -72,7 +72,7 @@ class Branches:
 
     def unseen(self, sampler: Sampler) -> Iterator[Point]:
         """Points that take a side which has not been taken; those that the domain rules out do not come up."""
-        if self.complete:
+        if not self.sides:
             return
         graph = self.resolved.graph
         constants = [
@@ -82,12 +82,8 @@ class Branches:
         for point in sampler.aimed([c for c in signed if abs(c) < 1e300]):
             if self.at(point) - self.seen:
                 yield point
-            if self.complete:
+            if len(self.seen) >= sum(self.sides.values()):
                 return
-
-    @property
-    def complete(self) -> bool:
-        return len(self.seen) >= sum(self.sides.values())
 
     @property
     def count(self) -> tuple[int, int] | None:
@@ -102,7 +98,7 @@ class Branches:
                 if (node, side) not in self.seen:
                     span = self.resolved.node_span(node)
                     text = f"`{span.text[:60]}`" if span else f"`{graph.ops[node]}`"
-                    return f"no point took {_spelled(graph.ops[node], side)} of {text}"
+                    return f"no point took {side_name(graph.ops[node], side)} of {text}"
         return None
 
 
@@ -131,7 +127,8 @@ def _meets(op: str, values: Rows) -> bool:
     return values[0] in (0.0, 6.0 if op == "relu6" else 0.0)
 
 
-def _spelled(op: str, side: int) -> str:
+def side_name(op: str, side: int) -> str:
+    """One side of an operation, for a message."""
     if op == "where":
         return ("the first branch", "the else branch")[side]
     if op in ("max", "min"):

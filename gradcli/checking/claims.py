@@ -135,7 +135,7 @@ class ClaimCheck:
             equal = self._equal(point, values, left[row], right[row], row)
             outcome = "equal" if equal else "wrong"
             if len(self.seen) < 40 or not equal:
-                self.seen.append(Seen(point, left[row], right[row], equal, frozenset(sides)))
+                self.seen.append(Seen(point, left[row], right[row], equal, frozenset(sides), own))
             if not equal:
                 break
         if outcome == "equal":

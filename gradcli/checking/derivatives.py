@@ -1,8 +1,8 @@
 """Is the rule right, and are the digits right: every derivative of an output, by three witnesses.
 
 The engine's adjoint graph and the symbolic witness are evaluated at the same points to fifty digits; they agree to
-forty or somebody is wrong. The function itself, differenced at twice the digits, is the third witness and says who. At a kink
-the one-sided slopes count: a gradient between them is accepted, and the kink is named.
+forty or somebody is wrong. The function itself, differenced at twice the digits, is the third witness and says who.
+At a kink the one-sided slopes count: a gradient between them is accepted, and the kink is named.
 """
 
 from __future__ import annotations
@@ -93,7 +93,9 @@ class DerivativeCheck:
         sides = self.branches.taken(lambda n: [float(v) for v in raw(numbers[shape.at[n]])])
         self.branches.seen |= sides
         tied = self.branches.tied(lambda n: [float(v) for v in raw(numbers[shape.at[n]])])
-        sweep = shape.sweep(numbers, values, DIGITS)
+        sweep = shape.sweep(numbers, values, DIGITS, sized=False)
+        if any(_unclear(*_both(n, shape, sweep, numbers)) for n in found):
+            sweep = shape.sweep(numbers, values, DIGITS)  # how large the terms are that cancel decides
         floats = self._floats(point)
         for name, verdict in found.items():
             if verdict.wrong is None:
@@ -205,6 +207,11 @@ class DerivativeCheck:
             branches=self.branches.count,
             conditioning=conditioning(lost[0], name.label, *lost[1:]) if lost else None,
         )  # fmt: skip
+
+
+def _unclear(engine: Sequence[Any], slopes: Sequence[Any], sizes: Sequence[Any]) -> bool:
+    """Whether the numbers alone do not say that they agree."""
+    return any(not e or not near(e, s, 0) for e, s in zip(engine, slopes, strict=True))
 
 
 def _kink(point: Point, left: Any, right: Any, taken: Any) -> str:

@@ -22,12 +22,12 @@ _SHOWN = (17, 25, 40)  # significant digits of two sides, until they look differ
 
 
 def leaves(resolved: Resolved, point: Point, own: bool) -> dict[str, Any]:
-    """The exact numbers of a point: at the file's own point the decimals as written, elsewhere the doubles."""
+    """The exact numbers of a point: decimals as written at the file's `own` point, doubles elsewhere; what is not
+    sampled (constants, values given on the command line) is always as written."""
     found: dict[str, Any] = dict(point)
-    if own:
-        for name in resolved.names.values():
-            if name.default is not None and name.label in found:
-                found[name.label] = written(resolved, name.default)
+    for name in resolved.names.values():
+        if name.default is not None and name.label in found and (own or name.bound or name.kind == "const"):
+            found[name.label] = written(resolved, name.default)
     for node, items in resolved.graph.lists.items():
         found[resolved.graph.labels[node]] = [written(resolved, i) for i in items]
     return found

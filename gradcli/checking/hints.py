@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import isfinite
@@ -11,30 +11,33 @@ from typing import Any
 from gradcli.api import Model
 from gradcli.calculus.exact import evaluate
 from gradcli.calculus.specialise import specialise
-from gradcli.checking.branches import Branches
+from gradcli.checking.branches import Branches, side_name
 from gradcli.checking.exactly import DIGITS, is_nan, leaves, near, rows_of
 from gradcli.checking.names import quoted
 from gradcli.checking.points import Point
 from gradcli.graph import Graph
 from gradcli.language.lower import ClaimLine
+from gradcli.reports.formula import formula
 
 _SAME = 1e-25
 _PARTS = 60  # parts of a claim that are tried as the missing factor or term
+_LARGEST = 400  # operations of a claim beyond which its parts are not looked at
+_LONGEST = 60  # characters of a part that a hint shows
 _COMMUTE = frozenset(
     ("add", "mul", "max", "min", "eq", "ne", "and", "or", "hypot", "logaddexp", "beta", "logbeta", "d", "dot")
 )
-_ELSE = {0: "the first branch", 1: "the else branch"}
 
 
 @dataclass(frozen=True)
 class Seen:
-    """Both sides of a claim at a point, and the sides of `where` and the like that it took."""
+    """Both sides of a claim at a point, the sides of `where` and the like that it took; `own`: at the file's point."""
 
     point: Point
     left: Any
     right: Any
     equal: bool
     sides: frozenset[tuple[int, int]] = frozenset()
+    own: bool = False
 
 
 def hint(model: Model, claim: ClaimLine, first: Seen, seen: Sequence[Seen], branches: Branches) -> str | None:
@@ -50,7 +53,7 @@ def hint(model: Model, claim: ClaimLine, first: Seen, seen: Sequence[Seen], bran
         )
     if len(wrong) < 2:
         return None
-    parts = list(_parts(model, claim, wrong))
+    parts = _parts(model, claim, wrong)
     return _factor(wrong, parts) or _swapped(model, claim, wrong) or _term(wrong, parts)
 
 
@@ -63,8 +66,7 @@ def _where(model: Model, wrong: Sequence[Seen], right: Sequence[Seen], branches:
                 span = model.resolved.node_span(node)
                 text = f"`{span.text[:60]}`" if span else f"`{model.resolved.graph.ops[node]}`"
                 op = model.resolved.graph.ops[node]
-                which = _ELSE[side] if op == "where" else f"side {side + 1}"
-                return f"the sides differ only on {which} of {text}"
+                return f"the sides differ only on {side_name(op, side)} of {text}"
     for label in wrong[0].point:
         signs = [{_sign(s.point[label]) for s in group} for group in (wrong, right)]
         if all(len(s) == 1 for s in signs) and signs[0] != signs[1] and 0 not in signs[0] | signs[1]:
@@ -86,30 +88,28 @@ def _constant(numbers: Sequence[Any]) -> Any:
     return numbers[0] if all(_close(numbers[0], n) for n in numbers[1:]) else None
 
 
-def _parts(model: Model, claim: ClaimLine, seen: Sequence[Seen]) -> Iterator[tuple[str, list[Any]]]:
-    """What the sides are made of, names first, with its number at each point."""
-    resolved = model.resolved
-    graph = resolved.graph
-    marks = graph.reachable([claim.left, claim.right])
-    named = [n.node for n in resolved.names.values() if marks[n.node]]
-    inner = [
-        n for n, m in enumerate(marks) if m and n not in graph.numbers and graph.ops[n] not in ("name", "leaf", "d")
-    ]
-    nodes = [*named, *reversed(inner)][:_PARTS]
-    columns: list[list[Any]] = []
-    for s in seen:
-        many = {n for n, v in s.point.items() if isinstance(v, list)} | {graph.labels[n] for n in graph.lists}
-        if many:
-            return
-        shaped, at = specialise(graph, many, nodes)
-        columns.append(evaluate(shaped, [at[n] for n in nodes], leaves(resolved, s.point, own=False), DIGITS))
+def _parts(model: Model, claim: ClaimLine, seen: Sequence[Seen]) -> list[tuple[str, list[Any]]]:
+    """What the sides and their derivatives are made of, names first, with its number at each point."""
+    text = model.resolved.graph
+    if text.lists or any(isinstance(v, list) for s in seen for v in s.point.values()):
+        return []
+    graph, at = specialise(text, (), (claim.left, claim.right))
+    marks = graph.reachable([at[claim.left], at[claim.right]])
+    nodes = [n for n, mark in enumerate(marks) if mark and n not in graph.numbers]
+    if len(nodes) > _LARGEST:
+        return []
+    nodes.sort(key=lambda n: n not in graph.labels)
+    nodes = nodes[:_PARTS]
+    columns = [evaluate(graph, nodes, leaves(model.resolved, s.point, s.own), DIGITS) for s in seen]
+    found = []
     for i, node in enumerate(nodes):
         numbers = [c[i] for c in columns]
-        if all(not isinstance(v, list) and isfinite(v) and v for v in numbers) and _constant(numbers) is None:
+        if all(isfinite(v) and v for v in numbers) and _constant(numbers) is None:
             label = graph.labels.get(node)
-            span = resolved.node_span(node)
-            if label is not None or span is not None:
-                yield f"`{quoted(label) if label is not None else span.text[:60] if span else ''}`", numbers
+            spelled = formula(graph, node) if label is None else quoted(label)
+            if len(spelled) <= _LONGEST:
+                found.append((f"`{spelled}`", numbers))
+    return found
 
 
 def _factor(seen: Sequence[Seen], parts: Sequence[tuple[str, list[Any]]]) -> str | None:
@@ -156,9 +156,7 @@ def _swapped(model: Model, claim: ClaimLine, seen: Sequence[Seen]) -> str | None
         return None
     for node in inside[:12]:
         other, at = swapped(graph, marks, node)
-        if all(
-            _agree(other, [at[claim.left], at[claim.right]], leaves(resolved, s.point, own=False)) for s in seen[:4]
-        ):
+        if all(_agree(other, [at[claim.left], at[claim.right]], leaves(resolved, s.point, s.own)) for s in seen[:4]):
             span = resolved.node_span(node)
             return f"the sides agree with the arguments of `{span.text[:60] if span else graph.ops[node]}` swapped"
     return None

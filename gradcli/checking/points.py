@@ -110,6 +110,7 @@ class Sampler:
                  condition: int | None = None) -> None:  # fmt: skip
         self.resolved = resolved
         self.random = random.Random(seed)
+        self._signs: dict[str, int] = {}
         self.domain = domain_of(resolved)
         if condition is not None:
             self.domain.steer(resolved.graph, condition)
@@ -155,6 +156,12 @@ class Sampler:
                     value = self._short(number + shift * (abs(number) or 1.0), low, high)
                     if low <= value <= high and self.allowed(point := self._near() | {label: value}):
                         yield point
+            for _ in range(4):
+                near: Point = {
+                    n: self._short(number * self.random.uniform(0.5, 2), -math.inf, math.inf) for n in scalars
+                }
+                if self.allowed(point := self._near() | near):
+                    yield point
         for _, point in zip(range(_TRIES), self.stream(), strict=False):
             yield point
 
@@ -211,7 +218,11 @@ class Sampler:
             return self._short(low + size, low, high)
         if math.isfinite(high):
             return self._short(high - size, low, high)
-        return self._short(size if self.random.random() < 0.5 else -size, low, high)
+        other = self._signs.pop(label, None)  # two in a row have both signs
+        sign = -other if other else self.random.choice((-1, 1))
+        if not other:
+            self._signs[label] = sign
+        return self._short(sign * size, low, high)
 
     def _short(self, value: float, low: float, high: float) -> float:
         """Few digits, as long as the bounds leave room for them."""

@@ -27,8 +27,9 @@ POINTS = 8
 
 @dataclass(frozen=True)
 class Options:
-    """`points` a check; `seed` moves them all; `only` names or globs of checks; `of` outputs; `table` or `program` to
-    judge; `symbolic`: seconds that sympy may take for a side note to each claim (None: no note)."""
+    """`points` a check; `seed` moves them all; `only` names or globs of checks, `exactly` one name of them; `of`
+    outputs; `table` or `program` to judge; `symbolic`: seconds that sympy may take for a side note to each claim (None:
+    no note)."""
 
     points: int = POINTS
     seed: int = 0
@@ -39,6 +40,13 @@ class Options:
     program: str | None = None
     limit: float = 60.0
     tolerance: Tolerance = field(default_factory=Tolerance)
+    exactly: str | None = None
+
+    def wants(self, *names: str) -> bool:
+        """Whether a check of one of these names is asked for."""
+        if self.exactly is not None:
+            return self.exactly in names
+        return not self.only or any(n == p or fnmatchcase(n, p) for p in self.only for n in names if n)
 
 
 def check(model: Model, callable: Callable[..., Any] | None = None, *, points: int = POINTS, seed: int = 0,
@@ -46,7 +54,8 @@ def check(model: Model, callable: Callable[..., Any] | None = None, *, points: i
     """Every derivative of every output, every claim and every expectation; with `callable` its gradients instead.
 
     `callable(**values)` returns the gradients, as a mapping by name or in the order of the leaves, or a pair of the
-    value and these. Raises GradcliError: a domain without a valid point, names without a value, sides with different rows.
+    value and these. Raises GradcliError: a domain without a valid point, names without a value, sides with
+    different rows.
 
         >>> import gradcli
         >>> [c.verdict for c in check(gradcli.parse("x = 3; y = x^2; claim d(y, x) = 2*x"))]
@@ -77,21 +86,34 @@ def collect(model: Model, options: Options) -> tuple[list[Check], list[Diagnosti
             checks += job()
         except GradcliError as fault:
             faults.update(dict.fromkeys(fault.diagnostics))
-    return [c for c in checks if _chosen(options.only, c)], list(faults)
+    return [c for c in checks if options.wants(c.name, f"line {c.line}" if c.kind == "claim" else "")], list(faults)
+
+
+def names_of(model: Model) -> list[tuple[str, int]]:
+    """What `--only` can name, and the line of each: derivatives, claims, expectations."""
+    resolved = model.resolved
+    found = []
+    for output in model.outputs:
+        program = model.compile(output)
+        line = resolved.names[program.output].span.line
+        found += [(f"d({program.output}, {n})", line) for n in program.wanted if n in program.filled - {program.output}]
+    found += [(c.name or f"line {c.span.line}", c.span.line) for c in resolved.claims]
+    found += [(e.left_span.text, e.span.line) for e in resolved.expects]
+    return list(dict(reversed(found)).items())[::-1]
 
 
 def _jobs(model: Model, options: Options) -> Iterator[Callable[[], list[Check]]]:
     outputs = [model.find(o).label for o in options.of] or model.outputs
     for output in outputs:
         leaves = [f"d({output}, {n})" for n in model.leaves]
-        wanted = frozenset(n for n in leaves if not options.only or _matches(options.only, n))
+        wanted = frozenset(n for n in leaves if options.wants(n))
         if wanted:
             yield DerivativeCheck(model, output, options.points, options.seed, wanted).run
     for claim in model.resolved.claims:
-        if not options.only or _matches(options.only, claim.name or "", f"line {claim.span.line}"):
+        if options.wants(claim.name or "", f"line {claim.span.line}"):
             yield lambda claim=claim: [_claim(model, claim, options)]  # type: ignore[misc]
     for line in model.resolved.expects:
-        if not options.only or _matches(options.only, line.left_span.text):
+        if options.wants(line.left_span.text):
             yield lambda line=line: [check_expect(model, line)]  # type: ignore[misc]
     for output in outputs:
         yield lambda output=output: _others(model, output, outputs, options)  # type: ignore[misc]
@@ -123,14 +145,6 @@ def _claim(model: Model, claim: ClaimLine, options: Options) -> Check:
     graph, at = specialise(text, {text.labels[n] for n in text.lists}, (claim.left, claim.right))
     positive = [n for n, (low, _) in domain_of(model.resolved).bounds.items() if low >= 0]
     return replace(found, symbolic=helper(options.symbolic).ask(graph, at[claim.left], at[claim.right], positive))
-
-
-def _matches(patterns: Sequence[str], *names: str) -> bool:
-    return any(name == p or fnmatchcase(name, p) for p in patterns for name in names if name)
-
-
-def _chosen(patterns: Sequence[str], check: Check) -> bool:
-    return not patterns or _matches(patterns, check.name, f"line {check.line}" if check.kind == "claim" else "")
 
 
 @dataclass(frozen=True)

@@ -34,11 +34,11 @@ class Shape:
         """The exact value of every node that the output, its adjoints and `also` need."""
         return evaluate_all(self.graph, [self.output, *self.adjoint.values(), *also], leaves, digits)
 
-    def sweep(self, values: list[Any], leaves: Mapping[str, Any], digits: int) -> Sweep:
+    def sweep(self, values: list[Any], leaves: Mapping[str, Any], digits: int, sized: bool = True) -> Sweep:
         """The witness's adjoints at the same point."""
         if self.witness is not self.graph:
             values = evaluate_all(self.witness, [self.witness_output], leaves, digits)
-        return Sweep(self.witness, self.witness_output, values, numbers(digits), digits)
+        return Sweep(self.witness, self.witness_output, values, numbers(digits), digits, sized)
 
 
 def raw(value: Any) -> Rows:

@@ -47,29 +47,19 @@ class Table:
     def halves(self, column: str) -> list[float]:
         """Half a unit in the last digit of each number as written; 0 where the column carries fifteen digits, or more.
 
-        Of a number whose last zeros were not written (`0.5` among `0.3333`) the digits of the others count.
+        `0` and `0.0` are what a program prints for exactly 0.
         """
         texts = [c.strip().lower() if isinstance(c, str) else "" for c in self.columns[column]]
-        most = max(map(significant, texts), default=0)
-        if most >= _FULL or not all(texts):
+        if max(map(significant, texts), default=0) >= _FULL or not all(texts):
             return [0.0] * len(texts)
-        longest = max(map(_decimals, texts))
-        return [_half(text, most, longest) for text in texts]
+        return [_half(text) for text in texts]
 
 
-def _decimals(text: str) -> int:
-    return len(text.partition("e")[0].partition(".")[2])
-
-
-def _half(text: str, most: int, longest: int) -> float:
-    if text.strip("+-") in ("nan", "inf", "infinity"):
+def _half(text: str) -> float:
+    if text.strip("+-") in ("nan", "inf", "infinity", "0", "0.0"):
         return 0.0
-    exponent = text.partition("e")[2]
-    places = int(exponent or 0) - _decimals(text)
-    digits = significant(text)
-    if _decimals(text) < longest and digits < most:
-        places = places + digits - most if digits else -longest
-    return float(f"0.5e{places}")
+    mantissa, _, exponent = text.partition("e")
+    return float(f"0.5e{int(exponent or 0) - len(mantissa.partition('.')[2])}")
 
 
 def read_table(path: str) -> Table:

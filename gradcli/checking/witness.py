@@ -23,10 +23,11 @@ EXPANDED = frozenset(("var", "std", "norm", "softmax", "logsumexp_rows"))
 
 _FLAT = BOOLEAN | {"floor", "ceil", "round", "trunc", "sign", "step", "floordiv", "rows", "detach", "_number"}
 _METHODS = {"Abs": "abs", "Max": "max", "Min": "min", "loggamma": "lgamma", "sign": "sign", "floor": "floor"}
-_SAME = frozenset(
-    "sin cos tan asin acos atan atan2 sinh cosh tanh asinh acosh atanh exp log erf erfc erfinv gamma polygamma "
-    "besselj bessely besseli besselk sinpi cospi zeta".split()
-)
+_SAME = frozenset((
+    "sin", "cos", "tan", "asin", "acos", "atan", "atan2", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh",
+    "exp", "log", "erf", "erfc", "erfinv", "gamma", "polygamma", "zeta", "sinpi", "cospi",
+    "besselj", "bessely", "besseli", "besselk",
+))  # fmt: skip
 
 
 class NoOpinion(Exception):
@@ -55,7 +56,8 @@ def _compiled(expression: Any, places: dict[Any, int]) -> Evaluator:
     name = expression.func.__name__
     if expression.is_Rational:
         number = Fraction(int(expression.p), int(expression.q))
-        return lambda m, values: m.num(number)
+        whole = int(number) if number.denominator == 1 else number
+        return lambda m, values: m.num(whole)
     if name in ("Pi", "Exp1"):
         return (lambda m, values: m.pi) if name == "Pi" else (lambda m, values: m.exp(m.num(1)))
     if name == "Piecewise":
@@ -117,18 +119,21 @@ def quotient(op: str, index: int, values: Sequence[Any], digits: int) -> Any:
 class Sweep:
     """Reverse accumulation in exact numbers over a specialised graph, with the witness's partials.
 
-    `adjoint` and `size` are by node: the slope, and the sum of the absolute values of the terms that it was added up
-    from. A column has a list with one entry a row; so has everything when the output is a column (per row).
+    `adjoint` and, where it is `sized`, `size` are by node: the slope, and the sum of the absolute values of the terms
+    that it was added up from. A column has a list with one entry a row; so has everything when the output is a column
+    (per row).
     """
 
-    def __init__(self, graph: Graph, output: int, values: Sequence[Any], m: Numbers, digits: int) -> None:
-        self.graph, self.values, self.m, self.digits = graph, values, m, digits
+    def __init__(
+        self, graph: Graph, output: int, values: Sequence[Any], m: Numbers, digits: int, sized: bool = True
+    ) -> None:
+        self.graph, self.values, self.m, self.digits, self.sized = graph, values, m, digits, sized
+        self.zero, self.one = m.num(0), m.num(1)
         self.per_row = bool(graph.columns[output])
         self.rows = max((len(v) for v in values if isinstance(v, list)), default=1)
         self.adjoint: dict[int, list[Any]] = {}
         self.size: dict[int, list[Any]] = {}
-        one = m.num(1)
-        self.adjoint[output] = [one] * (self.rows if self.per_row else 1)
+        self.adjoint[output] = [self.one] * (self.rows if self.per_row else 1)
         self.size[output] = list(self.adjoint[output])
         for node in range(output, -1, -1):
             if node in self.adjoint:
@@ -139,9 +144,7 @@ class Sweep:
         arguments = list(graph.arguments(node))
         if op in ("leaf", "constant", "rows", "detach"):
             return
-        if op in ("name", "_taint", "spread"):
-            self._pass(node, arguments[0], lambda row: None)
-        elif op == "gather":
+        if op in ("name", "_taint", "spread") or op == "gather":
             self._pass(node, arguments[0], lambda row: None)
         elif op in ("min_rows", "max_rows", "prod_rows"):
             self._pass(node, arguments[0], self._over_rows(op, node, arguments[0]))
@@ -184,23 +187,25 @@ class Sweep:
 
     def _pass(self, node: int, argument: int, slope: Callable[[int], Any]) -> None:
         """Add this node's adjoint times a slope (None: 1) to an argument's; sum over rows where a scalar was spread."""
-        m = self.m
         wide = self.per_row or bool(self.graph.columns[argument])
-        mine, sizes = self.adjoint[node], self.size[node]
-        zero = m.num(0)
-        total = self.adjoint.setdefault(argument, [zero] * (self.rows if wide else 1))
-        size = self.size.setdefault(argument, [zero] * (self.rows if wide else 1))
+        mine = self.adjoint[node]
+        total = self.adjoint.setdefault(argument, [self.zero] * (self.rows if wide else 1))
+        steps: list[Any] = []
         for row in range(max(len(mine), len(total))):
             bar = mine[row] if len(mine) > 1 else mine[0]
-            if bar.value == 0:
-                continue
-            step = slope(row)
+            step = slope(row) if bar.value else self.zero
+            steps.append(step)
+            if step is None or step.value:
+                place = row if len(total) > 1 else 0
+                total[place] = total[place] + (bar if step is None else bar * step)
+        if self.sized:
+            self._grow(node, argument, steps)
+
+    def _grow(self, node: int, argument: int, steps: Sequence[Any]) -> None:
+        """The sizes of the terms that `_pass` adds."""
+        mine = self.size[node]
+        total = self.size.setdefault(argument, [self.zero] * len(self.adjoint[argument]))
+        for row, step in enumerate(steps):
+            size = mine[row] if len(mine) > 1 else mine[0]
             place = row if len(total) > 1 else 0
-            if step is None:
-                term, extent = bar, sizes[row] if len(sizes) > 1 else sizes[0]
-            elif step.value == 0:
-                continue
-            else:
-                term, extent = bar * step, (sizes[row] if len(sizes) > 1 else sizes[0]) * abs(step)
-            total[place] = total[place] + term
-            size[place] = size[place] + extent
+            total[place] = total[place] + (size if step is None else size * abs(step))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from gradcli.cli import options
-from gradcli.cli.output import FAILED, NOTHING, WRONG, Console, json_line
+from gradcli.cli.output import FAILED, FINE, NOTHING, WRONG, Console, json_line
 from gradcli.errors import Diagnostic, did_you_mean, shown
 from gradcli.source import visible
 
@@ -84,7 +84,7 @@ _CHOSEN = _options(
             help="For sympy on one claim (default 5), and for a program (default 60)."),
 )  # fmt: skip
 _OTHERS = _options(
-    _option("--against", metavar="FILE", help="Judge the numbers in a CSV, NDJSON or Parquet: inputs, columns `do_dx`."),
+    _option("--against", metavar="FILE", help="Judge a table (CSV, NDJSON, Parquet): inputs, and columns `do_dx`."),
     _option("--against-command", metavar="PROGRAM",
             help="Judge a program: points as CSV on its stdin, values and gradients as CSV on its stdout."),
     _option("--column", multiple=True, metavar="NAME=COLUMN", help="Which column is the gradient by NAME; repeatable."),
@@ -128,6 +128,8 @@ def command(ctx: click.Context, /, **given: Any) -> int:
     for (path, source), outcome in zip(request.sources, outcomes, strict=True):
         run.add(path, source, outcome)
     run.close(request.bindings, targets)
+    if console.status == FINE and (run.nothing or (chosen.table is not None and not chosen.table.rows)):
+        console.worst(NOTHING)  # what failed, or is wrong, is worth more than what is missing
     return 0 if settings.exit_zero and console.status in (FAILED, NOTHING) else console.status
 
 
@@ -141,7 +143,6 @@ def _chosen(settings: Settings, console: Console) -> Options:
     if table is not None and not table.rows:
         console.tell(Diagnostic(f"{table.name} has no rows: nothing was checked against it", None,
                                 "check the step that writes it", "warning"))  # fmt: skip
-        console.worst(NOTHING)
     how = Tolerance(settings.rtol, settings.atol, settings.precision, parse_columns(settings.column))
     symbolic = (settings.time_limit or 5.0) if settings.symbolic else None
     return Options(settings.points, settings.seed, settings.only, tuple(options.split_names(settings.of)), symbolic,
@@ -156,6 +157,7 @@ class _Run:
         self.entries: list[Entry] = []
         self.faults: list[tuple[str, Diagnostic]] = []
         self.models = self.hidden = self.told = 0
+        self.nothing = False
         self.used: set[str] = set()
         self.known: dict[str, None] = {}
 
@@ -201,7 +203,7 @@ class _Run:
         if not outcome.checks and not self.settings.only:
             remedy = "give it a claim, or an output with a leaf"
             self.console.tell(Diagnostic(f"{visible(path)} has nothing to check", None, remedy, "warning"))
-            self.console.worst(NOTHING)
+            self.nothing = True
         elif self.settings.require_claims and not any(c.kind in ("claim", "expect") for c in outcome.checks):
             fact = f"{visible(path)} has no claim and no expectation"
             self.console.tell(Diagnostic(fact, None, "add one: `claim A = B`"))
@@ -237,4 +239,4 @@ class _Run:
         if self.settings.only:
             remedy = f"no check is called {', '.join(map(shown, self.settings.only))}; `--json` lists all names"
         self.console.tell(Diagnostic("nothing was checked", None, remedy, "warning"))
-        self.console.worst(NOTHING)
+        self.nothing = True

@@ -23,21 +23,49 @@ _HIGHEST = 12
 @click.command("diff", cls=options.Command)
 @options.models
 @click.option("--of", multiple=True, metavar="NAME", help="Which output; repeatable, answered in that order.")
-@click.option("--wrt", multiple=True, metavar="NAMES", help="By these names only, leaves or intermediates; comma-separated or repeated.")
-@click.option("--order", type=click.IntRange(0, _HIGHEST), metavar="N",
-              help="Differentiate N times, by every choice of the names; 0 prints the output itself.  [default: 1]")
+@click.option(
+    "--wrt",
+    multiple=True,
+    metavar="NAMES",
+    help="By these names only, leaves or intermediates; comma-separated or repeated.",
+)
+@click.option(
+    "--order",
+    type=click.IntRange(0, _HIGHEST),
+    metavar="N",
+    help="Differentiate N times, by every choice of the names; 0 prints the output itself.  [default: 1]",
+)
 @click.option("--no-grad", multiple=True, metavar="NAME", help="Leave out a leaf.")
-@click.option("--to", "notation", type=click.Choice([*FORMULAS, "json"]), default="text", show_default=True, help="Which notation.")
+@click.option(
+    "--to",
+    "notation",
+    type=click.Choice([*FORMULAS, "json"]),
+    default="text",
+    show_default=True,
+    help="Which notation.",
+)
 @options.talk
 @click.pass_context
-def command(ctx: click.Context, words: tuple[str, ...], expressions: tuple[str, ...], of: tuple[str, ...], wrt: tuple[str, ...],
-            order: int | None, no_grad: tuple[str, ...], notation: str, as_json: bool, strict: bool, quiet: bool,
-            verbose: bool, color: str) -> int:
+def command(
+    ctx: click.Context,
+    words: tuple[str, ...],
+    expressions: tuple[str, ...],
+    of: tuple[str, ...],
+    wrt: tuple[str, ...],
+    order: int | None,
+    no_grad: tuple[str, ...],
+    notation: str,
+    as_json: bool,
+    strict: bool,
+    quiet: bool,
+    verbose: bool,
+    color: str,
+) -> int:
     """Print the derivative of each output by each leaf, as a formula.
 
-    The formula is a model again: it can be piped into any other command. One derivative is a bare expression, several are
-    definitions `do_dx = ...`. What would be long is cut into definitions. An output that is itself a derivative `d(f, x)`
-    is printed as it is, unless --wrt or --order ask for more.
+    The formula is a model again: it can be piped into any other command. One derivative is a bare expression, several
+    are definitions `do_dx = ...`. What would be long is cut into definitions. An output that is itself a derivative
+    `d(f, x)` is printed as it is, unless --wrt or --order ask for more.
 
     \b
     gradcli diff -e 'x^2*sin(x)'
@@ -47,34 +75,35 @@ def command(ctx: click.Context, words: tuple[str, ...], expressions: tuple[str, 
     """
     console = Console(quiet, verbose, strict, color)
     request = options.gather(ctx, words, expressions, console)
-    notation = "json" if as_json else notation
-    found = options.read_models(request, console)
+    selection = Selection(of, wrt, (), False, (), no_grad)
+    _print(console, request, selection, order, "json" if as_json else notation)
+    return console.status
+
+
+def _print(console: Console, request: options.Request, selection: Selection, order: int | None, notation: str) -> None:
     titled = len(request.sources) > 1 and notation != "json"
-    for path, model in found:
+    for path, model in options.read_models(request, console):
         try:
-            selection = Selection(of, wrt, (), False, (), no_grad)
             text = _answer(path, model, selection, order, notation)
         except GradcliError as fault:
             console.fail(fault)
             continue
         if titled:
-            console.data(f"{FORMULAS[notation].comment.format(visible(path))}")
+            console.data(FORMULAS[notation].comment.format(visible(path)))
         console.data(text)
-    return console.status
 
 
 def _answer(path: str, model: Model, selection: Selection, order: int | None, notation: str) -> str:
     """What one model prints, complete before the first line is written."""
-    from gradcli.derivation import along, derive, sheet
+    from gradcli.derivation import derive, sheet, written_derivatives
 
     outputs = selection.outputs(model)
     if not outputs:
         raise BindingError.of(f"{model.source.name} defines nothing that can be an output",
                               help="end it with a definition or an expression")  # fmt: skip
     wrt = selection.by(model)
-    asked = {n: _derivative(model, n) for n in outputs} if order is None and wrt is None else {}
-    if asked and all(asked.values()):
-        derivation = along(model, {n: d for n, d in asked.items() if d})
+    if order is None and wrt is None and (asked := written_derivatives(model, outputs)):
+        derivation = asked
     else:
         derivation = derive(model, outputs, wrt, 1 if order is None else order, selection.off(model))
     if notation == "json":
@@ -83,25 +112,11 @@ def _answer(path: str, model: Model, selection: Selection, order: int | None, no
     return report.load()(sheet(derivation, report.with_values))
 
 
-def _derivative(model: Model, output: str) -> tuple[str, tuple[str, ...]] | None:
-    """The function and the names of an output that is written as `d(f, x)`: then it is the formula that is asked for."""
-    graph = model.resolved.graph
-    node = model.resolved.names[output].node
-    by: list[str] = []
-    while graph.ops[node] == "name" and not by or graph.ops[node] == "d":
-        arguments = graph.arguments(node)
-        by += [graph.labels[a] for a in arguments[1:]]
-        node = arguments[0]
-    known = graph.labels.get(node, "")
-    names = model.resolved.names
-    return (known, tuple(reversed(by))) if by and known in names and all(n in names for n in by) else None
-
-
 def _json(path: str, page: Sheet) -> str:
     text, latex = FORMULAS["text"].load(), FORMULAS["latex"].load()
     lines = []
     for one in page.each():
         line = one.results[0]
-        lines.append(json_line({"schema": 1, "model": path, "output": line.output, "by": list(line.by), "order": len(line.by),
-                                "text": text(one), "latex": latex(one)}))  # fmt: skip
+        record = {"schema": 1, "model": path, "output": line.output, "by": list(line.by), "order": len(line.by)}
+        lines.append(json_line({**record, "text": text(one), "latex": latex(one)}))
     return "\n".join(lines)

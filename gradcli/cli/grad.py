@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from gradcli.cli import data as rows_of
 from gradcli.cli import options
 from gradcli.cli.output import Console
 from gradcli.cli.selection import Selection
@@ -18,6 +19,7 @@ _ITEMS = "Print bare values, one a line: `o`, `x1.grad`, `n.is_leaf`, `n.require
 )
 @options.models
 @options.choice
+@rows_of.flags
 @click.option("--print", "items", multiple=True, metavar="ITEM", help=_ITEMS)
 @click.option("--hessian", is_flag=True, help="Second derivatives by every two names too.")
 @click.option("--digits", type=click.IntRange(1, 10_000), metavar="N", help="To N digits, on the decimals as written.")
@@ -35,6 +37,10 @@ def command(
     retain_all: bool,
     no_retain: tuple[str, ...],
     no_grad: tuple[str, ...],
+    data: tuple[str, ...],
+    rename: tuple[str, ...],
+    in_format: str | None,
+    data_missing: str,
     items: tuple[str, ...],
     hessian: bool,
     digits: int | None,
@@ -62,10 +68,18 @@ def command(
         raise click.UsageError("--digits goes with neither --hessian nor --ofmt\nhelp: leave one of them out", ctx)
     console = Console(quiet, verbose, strict, color)
     request = options.gather(ctx, words, expressions, console)
+    selection = Selection(of, wrt, retain, retain_all, no_retain, no_grad)
+    if data:
+        if items or hessian or digits or materialize_grads:
+            raise click.UsageError(
+                "--data goes with --of, --wrt, --retain, --json and --ofmt only\nhelp: leave the other flags out", ctx
+            )
+        return rows_of.run(
+            console, request, selection, rows_of.Data(data, rename, in_format, data_missing), ofmt, as_json
+        )
     found = options.read_models(request, console)
     from gradcli.cli.answers import Questions  # numpy, only once there is something to answer
 
-    selection = Selection(of, wrt, retain, retain_all, no_retain, no_grad)
     questions = Questions(console, selection, items, hessian, materialize_grads, ofmt, as_json, digits)
     titled = len(request.sources) > 1 and not as_json and not items
     for path, model in found:

@@ -68,6 +68,14 @@ class Job:
         self.console, self.flags, self.selection = console, flags, selection
 
     def run(self, source: Source, data: Sequence[str], bindings: dict[str, str]) -> int:
+        """The exit status; a SIGTERM leaves as orderly as Ctrl-C does."""
+        signal.signal(signal.SIGTERM, _terminate)
+        try:
+            return self._prepared(source, data, bindings)
+        except _Terminated:
+            return 143
+
+    def _prepared(self, source: Source, data: Sequence[str], bindings: dict[str, str]) -> int:
         from gradcli.batching.work import Work
         from gradcli.formats.reader import Options, open_data
         from gradcli.formats.records import CHUNK
@@ -79,7 +87,6 @@ class Job:
         names = expand(data)
         check_distinct(names, (flags.output, flags.rejects, flags.summary))
         jobs = flags.jobs or cores()
-        signal.signal(signal.SIGTERM, _terminate)
         reader = open_data(
             names,
             Options(
@@ -98,10 +105,7 @@ class Job:
             return self.console.status
         drop = self._policy_name() in ("skip", "fail")
         work = Work(reader, plan, self._shape(reader), drop, self._reading())
-        try:
-            return self._go(work, jobs)
-        except _Terminated:
-            return 143
+        return self._go(work, jobs)
 
     def _plan(self, source: Source, bindings: dict[str, str], reader: Reader) -> Plan:
         from gradcli.batching.bind import bind

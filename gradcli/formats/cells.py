@@ -75,6 +75,7 @@ def read_cells(cells: Any, reading: Reading) -> Numbers:
     """A polars series of texts as numbers."""
     import polars as pl
 
+    written = cells
     if reading.decimal_comma:
         cells = pl.Series(cells.name, _without_commas(cells), dtype=pl.String)
     if reading.extra:
@@ -96,9 +97,10 @@ def read_cells(cells: Any, reading: Reading) -> Numbers:
         values[where] = again.to_numpy()
         for at in np.flatnonzero(again.is_null().to_numpy() & ~absent).tolist():
             index = int(where[at])
-            bad.append((index, str(cells[index]), *malformed(str(texts[at]), reading)))
+            text = str(written[index])
+            bad.append((index, text, *malformed(text.strip(), reading)))
     if reading.strict and absent.any():
-        bad += [(i, cells[i] or "", *reading.absence(cells[i])) for i in np.flatnonzero(missing).tolist()]
+        bad += [(i, written[i] or "", *reading.absence(written[i])) for i in np.flatnonzero(missing).tolist()]
         return Numbers(values, None, sorted(bad))
     return Numbers(values, missing if absent.any() else None, bad)
 
@@ -111,7 +113,7 @@ def _without_commas(cells: Any) -> list[str | None]:
             found.append(text)
         elif "." in text:
             clean = text.strip()
-            found.append(clean.replace(".", "").replace(",", ".") if _GROUPED.fullmatch(clean) else text + " ")
+            found.append(clean.replace(".", "").replace(",", ".") if _GROUPED.fullmatch(clean) else text + "?")
         else:
             found.append(text.replace(",", "."))
     return found

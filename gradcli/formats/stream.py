@@ -91,7 +91,7 @@ class Stream:
                 raise FileError.of(f"cannot read {name}: {_why(fault)}") from None
             self._own = True
         self._head = self._read(BLOCK)
-        while 0 < len(self._head) < 6 and (more := self._read(6 - len(self._head))):
+        while _may_begin(self._head) and (more := self._read(6 - len(self._head))):
             self._head += more
         self.kind = _kind(self._head)
         return self
@@ -165,6 +165,11 @@ class Stream:
             yield decoder.decode(b"", True).encode()
         except UnicodeError as fault:
             raise FileError.of(f"{self.name} is not {self.encoding}: {fault}") from None
+
+
+def _may_begin(head: bytes) -> bool:
+    """Whether more bytes may turn these few into the mark of a container."""
+    return bool(head) and any(m != head and m.startswith(head) for m in (_GZIP, _ZSTD, *_MAGIC))
 
 
 def _kind(head: bytes) -> str:

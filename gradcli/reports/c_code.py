@@ -9,8 +9,11 @@ from gradcli.reports.sheet import Sheet
 from gradcli.reports.writer import ATOM, INFIX, Piece, Spelled, call, infix, write
 
 _NAMED = {"inf": "INFINITY", "nan": "NAN"}
-_MATH = {n: n for n in "floor ceil trunc sqrt cbrt exp exp2 expm1 log log2 log10 log1p sin cos tan asin acos atan atan2 sinh cosh "
-         "tanh asinh acosh atanh hypot copysign fmod erf erfc".split()} | {
+_SAME = (
+    "floor ceil trunc sqrt cbrt exp exp2 expm1 log log2 log10 log1p sin cos tan asin acos atan atan2 sinh "
+    "cosh tanh asinh acosh atanh hypot copysign fmod erf erfc"
+)
+_MATH = {n: n for n in _SAME.split()} | {
     "abs": "fabs", "round": "rint", "gamma": "tgamma", "lgamma": "lgamma", "pow": "pow", "detach": "",
 }  # fmt: skip
 # Functions that math.h lacks, each emitted where it is used; they may use those above them.
@@ -19,7 +22,7 @@ _HELPERS = {
     "max": "double {}(double a, double b) {{ return a >= b || isnan(a) ? a : b; }}",
     "min": "double {}(double a, double b) {{ return a <= b || isnan(a) ? a : b; }}",
     "floordiv": "double {}(double a, double b) {{ return floor(a / b); }}",
-    "mod": "double {}(double a, double b) {{ double r = fmod(a, b); return r != 0 && (r < 0) != (b < 0) ? r + b : r; }}",
+    "mod": "double {}(double a, double b) {{ double r = fmod(a, b); return r != 0 && (r < 0) != (b < 0) ? r + b : r; }}",  # noqa: E501
     "step": "double {}(double x) {{ return x > 0 ? 1.0 : x < 0 ? 0.0 : x == 0 ? 0.5 : x; }}",
     "exp10": "double {}(double x) {{ return pow(10.0, x); }}",
     "sec": "double {}(double x) {{ return 1.0 / cos(x); }}",
@@ -71,11 +74,13 @@ _INFIX = {op: row for op, row in INFIX.items() if op not in ("floordiv", "mod")}
     "div": (" / ", 6, 6, 7),
 }
 _KNOWN = frozenset((*_INFIX, *_MATH, *_HELPERS, "leaf", "name", "constant", "neg", "not", "where"))
-_WORDS = frozenset(
-    "auto break case char const continue default do double else enum extern float for goto if inline int long register restrict "
-    "return short signed sizeof static struct switch typedef union unsigned void volatile while main value d gradient gamma y0 y1 "
-    "yn j0 j1 jn rint fabs isnan tgamma signgam NAN INFINITY".split()
-) | frozenset(_MATH) | frozenset(_HELPERS)  # fmt: skip
+_RESERVED = (
+    "auto break case char const continue default do double else enum extern float for goto if inline int "
+    "long register restrict return short signed sizeof static struct switch typedef union unsigned void "
+    "volatile while main value d gradient gamma y0 y1 yn j0 j1 jn rint fabs isnan tgamma signgam NAN "
+    "INFINITY"
+)
+_WORDS = frozenset(_RESERVED.split()) | frozenset(_MATH) | frozenset(_HELPERS)
 
 
 class C:
@@ -108,8 +113,8 @@ class C:
         return call(f"{op}_" if op in _HELPERS else _MATH[op], arguments)
 
     def _operand(self, graph: Graph, op: str, operand: Piece) -> list[Piece]:
-        """Conditions count as doubles in arithmetic, not as integers; inside other conditions they are bracketed, so that no
-        compiler warns."""
+        """Conditions count as doubles in arithmetic, not as integers; inside other conditions they are bracketed, so
+        that no compiler warns."""
         if isinstance(operand, str) or (inner := graph.ops[operand[0]]) not in BOOLEAN:
             return [operand]
         if op not in BOOLEAN:
@@ -119,7 +124,7 @@ class C:
 
 def render(sheet: Sheet) -> str:
     """One function an output; `d[i]` is the i-th derivative of the comment above it."""
-    refuse(sheet.graph, _KNOWN, "C", "print it as text or python, or ask for another derivative")
+    refuse(sheet, _KNOWN, "C", "print it as text or python, or ask for another derivative")
     helpers = [op for op in _HELPERS if op in set(sheet.graph.ops)]
     lines = ["#include <math.h>", ""]
     lines += [f"static inline {_HELPERS[op].format(op + '_')}" for op in helpers]
@@ -148,6 +153,9 @@ def _function(sheet: Sheet, several: bool) -> str:
     meaning = ", ".join(f"d[{i}] = {line.label}" for i, line in enumerate(sheet.results)).replace("*/", "* /")
     lines = [f"/* Returns {value.output.replace('*/', '* /')}; {meaning}. */",
              f"double {title}({', '.join([*leaves, f'double d[{max(1, len(sheet.results))}]'])})", "{"]  # fmt: skip
-    lines += [f"    const double {names[line.label]} = {write(sheet.graph, line.node, spell, labels)};" for line in sheet.definitions]
+    lines += [
+        f"    const double {names[line.label]} = {write(sheet.graph, line.node, spell, labels)};"
+        for line in sheet.definitions
+    ]
     lines += [f"    d[{i}] = {text(line.node)};" for i, line in enumerate(sheet.results)]
     return "\n".join([*lines, f"    return {text(value.node)};", "}"])

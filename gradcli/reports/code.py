@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection, Iterable
 
 from gradcli.errors import GradcliError
-from gradcli.graph import Graph
+from gradcli.reports.sheet import Sheet
 
 VALUES = {"pi": "3.141592653589793", "tau": "6.283185307179586", "e": "2.718281828459045"}
 
@@ -38,10 +38,12 @@ class Identifiers:
         return self.given[label]
 
 
-def refuse(graph: Graph, known: Collection[str], language: str, remedy: str) -> None:
+def refuse(sheet: Sheet, known: Collection[str], language: str, remedy: str) -> None:
     """Raise an error that names the functions a language does not have."""
     plain = {"gather": "sum", "min_rows": "min", "max_rows": "max", "prod_rows": "prod", "logsumexp_rows": "logsumexp"}
-    missing = sorted({plain.get(op, op) for op in graph.ops if op not in known})
+    marks = sheet.graph.reachable(line.node for line in (*sheet.definitions, *sheet.results, *sheet.values))
+    used = {op for op, mark in zip(sheet.graph.ops, marks, strict=True) if mark}
+    missing = sorted({plain.get(op, op) for op in used if op not in known})
     if missing:
         names = ", ".join(f"`{n}`" for n in missing)
         raise GradcliError.of(f"{language} has no {names}", help=remedy)

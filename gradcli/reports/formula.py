@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 
 from gradcli.graph import Graph
-from gradcli.primitives import callable_rows
+from gradcli.primitives import CONSTANTS, callable_rows
 from gradcli.reports.sheet import Sheet
 from gradcli.reports.writer import ATOM, INFIX, Spelled, call, infix, write
 
@@ -76,7 +76,9 @@ def render(sheet: Sheet) -> str:
     """A model: definitions, then a line a result; a single result is a bare expression."""
     spell = speller(sheet)
     names = {node: spell.name(label) for node, label in sheet.names.items()}
-    lines = [f"{quoted(line.label)} = {write(sheet.graph, line.node, spell, names)}" for line in sheet.definitions]
+    used = [label for label in sheet.used() if label in CONSTANTS]
+    lines = [f"{label} = {sheet.defaults[label]}" if label in sheet.defaults else f"const {label}" for label in used]
+    lines += [f"{quoted(line.label)} = {write(sheet.graph, line.node, spell, names)}" for line in sheet.definitions]
     if len(sheet.results) == 1:
         node = sheet.results[0].node
         return "\n".join([*lines, names[node] if node in names else write(sheet.graph, node, spell, names)])

@@ -9,13 +9,12 @@ from gradcli.graph import Graph
 from gradcli.reports.sheet import Line, Sheet
 from gradcli.reports.writer import ATOM, Piece, Spelled, call, write
 
-_GREEK = frozenset(
-    "alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu nu xi pi rho sigma tau upsilon phi chi psi omega "
-    "Gamma Delta Theta Lambda Xi Pi Sigma Upsilon Phi Psi Omega".split()
+_ALPHABET = (
+    "alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu nu xi pi rho sigma tau upsilon "
+    "phi chi psi omega Gamma Delta Theta Lambda Xi Pi Sigma Upsilon Phi Psi Omega"
 )
-_LETTERS = dict(zip("αβγδεζηθικλμνξπρστυφχψωΓΔΘΛΞΠΣΥΦΨΩ", (
-    "alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu nu xi pi rho sigma tau upsilon phi chi psi omega "
-    "Gamma Delta Theta Lambda Xi Pi Sigma Upsilon Phi Psi Omega").split(), strict=True))  # fmt: skip
+_GREEK = frozenset(_ALPHABET.split())
+_LETTERS = dict(zip("αβγδεζηθικλμνξπρστυφχψωΓΔΘΛΞΠΣΥΦΨΩ", _ALPHABET.split(), strict=True))
 _SUBSCRIPT = re.compile(r"([^\W\d_]+)_?([0-9]+|(?<=_)\w+)")
 _CONSTANTS = {"pi": r"\pi", "tau": r"2 \pi", "e": "e", "inf": r"\infty", "nan": r"\mathrm{nan}"}
 _INFIX = {
@@ -31,8 +30,9 @@ _INFIX = {
     "sub": (" - ", 5, 5, 6),
     "mod": (r" \bmod ", 6, 6, 7),
 }
+_COMMANDS = "sin cos tan sec csc cot sinh cosh tanh coth exp log min max"
 _NAMED = {  # functions with a command of their own, or another usual name
-    **{n: rf"\{n}" for n in "sin cos tan sec csc cot sinh cosh tanh coth exp log min max".split()},
+    **{n: rf"\{n}" for n in _COMMANDS.split()},
     **{f"a{n}": rf"\arc{n}" for n in ("sin", "cos", "tan")},
     "gamma": r"\Gamma", "digamma": r"\psi", "beta": r"\mathrm{B}", "normcdf": r"\Phi", "normpdf": r"\varphi",
     "sigmoid": r"\sigma", "log2": r"\log_{2}", "log10": r"\log_{10}", "sign": r"\operatorname{sgn}",
@@ -123,8 +123,9 @@ class Latex:
             before, behind = _AROUND[op]
             return [before, (arguments[0], 0), behind], ATOM if op[:3] != "exp" else 8
         if op in _ORDERED:
-            below = ["^{(", (arguments[0], 0), ")}"] if op == "polygamma" else ["_{", (arguments[0], 0), "}"]
-            return [_ORDERED[op], *below, r"\left(", (arguments[1], 0), r"\right)"], ATOM
+            before, behind = ("^{(", ")}") if op == "polygamma" else ("_{", "}")
+            inner = (arguments[1], 0)
+            return [_ORDERED[op] + before, (arguments[0], 0), behind + r"\left(", inner, r"\right)"], ATOM
         if op == "floordiv":
             return [r"\left\lfloor \frac{", (arguments[0], 0), "}{", (arguments[1], 0), r"}\right\rfloor"], ATOM
         if op == "rows":
@@ -174,4 +175,6 @@ def render(sheet: Sheet) -> str:
     lines = [f"{symbol(line.label)} = {text(line.node)}" for line in sheet.definitions]
     if len(sheet.results) == 1:
         return "\n".join([*lines, text(sheet.results[0].node)])
-    return "\n".join([*lines, *(f"{_title(line)} = {names.get(line.node) or text(line.node)}" for line in sheet.results)])
+    return "\n".join(
+        [*lines, *(f"{_title(line)} = {names.get(line.node) or text(line.node)}" for line in sheet.results)]
+    )

@@ -12,15 +12,21 @@ from gradcli.reports.sheet import Line, Sheet
 from gradcli.reports.writer import ATOM, INFIX, Piece, Spelled, call, infix, write
 
 _NAMED = {"pi": "np.pi", "e": "np.e", "inf": "np.inf", "nan": "np.nan"}
-_NUMPY = {n: f"np.{n}" for n in "abs sign floor ceil trunc sqrt cbrt exp exp2 expm1 log log2 log10 log1p sin cos tan sinh cosh "
-          "tanh hypot copysign fmod logaddexp sinc deg2rad rad2deg".split()} | {
-    "round": "np.rint", "atan2": "np.arctan2", **{f"a{n}": f"np.arc{n}" for n in "sin cos tan sinh cosh tanh".split()},
+_SAME = (
+    "abs sign floor ceil trunc sqrt cbrt exp exp2 expm1 log log2 log10 log1p sin cos tan sinh cosh tanh "
+    "hypot copysign fmod logaddexp sinc deg2rad rad2deg"
+)
+_NUMPY = {n: f"np.{n}" for n in _SAME.split()} | {
+    "round": "np.rint", "atan2": "np.arctan2", "asin": "np.arcsin", "acos": "np.arccos", "atan": "np.arctan",
+    "asinh": "np.arcsinh", "acosh": "np.arccosh", "atanh": "np.arctanh",
     "gather": "np.sum", "mean": "np.mean", "min_rows": "np.min", "max_rows": "np.max", "prod_rows": "np.prod",
     "detach": "",
 }  # fmt: skip
 _SPECIAL = {"sigmoid": "expit", "logit": "logit", "erf": "erf", "erfc": "erfc", "erfcx": "erfcx", "erfinv": "erfinv",
-            "gamma": "gamma", "lgamma": "gammaln", "digamma": "digamma", "beta": "beta", "logbeta": "betaln", "besselj": "jv",
-            "bessely": "yv", "besseli": "iv", "besselk": "kv", "normcdf": "ndtr", "xlogy": "xlogy", "xlog1py": "xlog1py",
+            "gamma": "gamma", "lgamma": "gammaln", "digamma": "digamma", "beta": "beta", "logbeta": "betaln",
+            "besselj": "jv",
+            "bessely": "yv", "besseli": "iv", "besselk": "kv", "normcdf": "ndtr", "xlogy": "xlogy",
+            "xlog1py": "xlog1py",
             "logsumexp_rows": "logsumexp", "softmax": "softmax", "polygamma": "polygamma"}  # fmt: skip
 # What neither has, in terms of {0} (bracketed) and {1}.
 _WRITTEN = {
@@ -29,12 +35,14 @@ _WRITTEN = {
     "acot": "np.arctan(1 / {0})", "asech": "np.arccosh(1 / {0})", "acsch": "np.arcsinh(1 / {0})",
     "acoth": "np.arctanh(1 / {0})", "exp10": "np.power(10.0, {0})", "sinpi": "np.sin(np.pi * {0})",
     "cospi": "np.cos(np.pi * {0})", "step": "np.heaviside({0}, 0.5)", "softplus": "np.logaddexp({0}, 0.0)",
-    "relu": "np.maximum({0}, 0.0)", "relu6": "np.clip({0}, 0.0, 6.0)", "leaky_relu": "np.where({0} > 0, {0}, {0} / 100)",
+    "relu": "np.maximum({0}, 0.0)", "relu6": "np.clip({0}, 0.0, 6.0)",
+    "leaky_relu": "np.where({0} > 0, {0}, {0} / 100)",
     "elu": "np.where({0} > 0, {0}, np.expm1({0}))", "silu": "{0} * special.expit({0})",
     "selu": "1.0507009873554805 * np.where({0} > 0, {0}, 1.6732632423543772 * np.expm1({0}))",
     "gelu": "{0} * special.ndtr({0})", "mish": "{0} * np.tanh(np.logaddexp({0}, 0.0))",
     "softsign": "{0} / (1 + np.abs({0}))", "normpdf": "np.exp(-({0}**2) / 2) / np.sqrt(2 * np.pi)",
-    "var": "np.var({0}, ddof=1)", "std": "np.std({0}, ddof=1)", "norm": "np.sqrt(np.sum({0}**2))", "rows": "np.size({0})",
+    "var": "np.var({0}, ddof=1)", "std": "np.std({0}, ddof=1)", "norm": "np.sqrt(np.sum({0}**2))",
+    "rows": "np.size({0})",
 }  # fmt: skip
 _CHAINS = {"max": "np.maximum", "min": "np.minimum", "logsumexp": "np.logaddexp", "and": "np.logical_and",
            "or": "np.logical_or", "not": "np.logical_not"}  # fmt: skip
@@ -98,7 +106,7 @@ def _template(text: str, argument: int) -> Spelled:
 
 def render(sheet: Sheet) -> str:
     """One function an output; the keys of the gradients are names, or tuples of them for higher derivatives."""
-    refuse(sheet.graph, _KNOWN, "numpy", "print it as text, or ask for another derivative")
+    refuse(sheet, _KNOWN, "numpy", "print it as text, or ask for another derivative")
     blocks = []
     for value in sheet.values:
         lines = tuple(line for line in sheet.results if line.output == value.output)
@@ -125,7 +133,9 @@ def _function(sheet: Sheet, several: bool) -> str:
     title = f"{word}_{names[value.output]}" if several else word
     lines = [f"def {title}({', '.join(leaves)}):", f'    """The value of {value.output!r}, and its {word} by name."""',
              '    with np.errstate(all="ignore"):']  # fmt: skip
-    lines += [f"        {names[line.label]} = {write(sheet.graph, line.node, spell, labels)}" for line in sheet.definitions]
+    lines += [
+        f"        {names[line.label]} = {write(sheet.graph, line.node, spell, labels)}" for line in sheet.definitions
+    ]
     lines.append(f"        value = {text(value.node)}")
     lines.append("        gradients = {")
     lines += [f"            {_key(line)}: {text(line.node)}," for line in sheet.results]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from gradcli.calculus.tidy import tree_sizes
 from gradcli.graph import Graph
@@ -24,8 +24,12 @@ class Line:
 
 @dataclass(frozen=True)
 class Sheet:
-    """`definitions` in an order in which each uses earlier ones only. `names`: nodes that are written by a name.
-    `values`: the outputs themselves, for reports that return them too. `taken`: names that the model uses."""
+    """`definitions` are in an order in which each uses earlier ones only.
+
+    `names`: nodes that are written by a name; `values`: the outputs themselves, for reports that return them too;
+    `lists`: columns of constants, by the label of their leaf; `taken`: names that the model uses; `defaults`: values of
+    leaves that are called like a constant of the language, and must be defined before they can be used.
+    """
 
     graph: Graph
     definitions: tuple[Line, ...]
@@ -35,6 +39,7 @@ class Sheet:
     leaves: tuple[str, ...]
     lists: Mapping[str, str]
     taken: frozenset[str]
+    defaults: Mapping[str, str] = field(default_factory=dict)
 
     def each(self) -> Iterator[Sheet]:
         """One sheet a result, with the definitions that it needs."""

@@ -13,14 +13,19 @@ from gradcli.reports.sheet import Line, Sheet
 from gradcli.reports.writer import ATOM, Piece, Spelled, call, write
 
 _NAMED = {"pi": "pi()", "inf": "cast('infinity' as double precision)", "nan": "cast('nan' as double precision)"}
-_INFIX = {"add": "+", "sub": "-", "mul": "*", "div": "/", "lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "=", "ne": "<>",
-          "and": "and", "or": "or"}  # fmt: skip
-_PLAIN = {n: n for n in "abs sign floor ceil trunc sqrt cbrt exp sin cos tan asin acos atan atan2 sinh cosh tanh asinh acosh "
-          "atanh".split()} | {"log": "ln", "deg2rad": "radians", "rad2deg": "degrees", "max": "greatest", "min": "least",
-                              "pow": "power", "detach": ""}  # fmt: skip
+_INFIX = {
+    "add": "+", "sub": "-", "mul": "*", "div": "/", "lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "=", "ne": "<>",
+    "and": "and", "or": "or",
+}  # fmt: skip
+_SAME = "abs sign floor ceil trunc sqrt cbrt exp sin cos tan asin acos atan atan2 sinh cosh tanh asinh acosh atanh"
+_PLAIN = {n: n for n in _SAME.split()} | {
+    "log": "ln", "deg2rad": "radians", "rad2deg": "degrees", "max": "greatest", "min": "least",
+    "pow": "power", "detach": "",
+}  # fmt: skip
 _WRITTEN = {
     "exp2": "power(2.0, {0})", "exp10": "power(10.0, {0})", "expm1": "(exp({0}) - 1.0)", "log1p": "ln(1.0 + {0})",
-    "log2": "(ln({0}) / ln(2.0))", "log10": "(ln({0}) / ln(10.0))", "sec": "(1.0 / cos({0}))", "csc": "(1.0 / sin({0}))",
+    "log2": "(ln({0}) / ln(2.0))", "log10": "(ln({0}) / ln(10.0))", "sec": "(1.0 / cos({0}))",
+    "csc": "(1.0 / sin({0}))",
     "cot": "(1.0 / tan({0}))", "sech": "(1.0 / cosh({0}))", "csch": "(1.0 / sinh({0}))", "coth": "(1.0 / tanh({0}))",
     "asec": "acos(1.0 / {0})", "acsc": "asin(1.0 / {0})", "acot": "atan(1.0 / {0})", "asech": "acosh(1.0 / {0})",
     "acsch": "asinh(1.0 / {0})", "acoth": "atanh(1.0 / {0})", "sigmoid": "(1.0 / (1.0 + exp(-{0})))",
@@ -29,19 +34,22 @@ _WRITTEN = {
     "leaky_relu": "(case when ({0} > 0.0) then {0} else ({0} / 100.0) end)", "logit": "ln({0} / (1.0 - {0}))",
     "elu": "(case when ({0} > 0.0) then {0} else (exp({0}) - 1.0) end)", "step": "((sign({0}) + 1.0) / 2.0)",
     "normpdf": "(exp(-({0} * {0}) / 2.0) / sqrt(2.0 * pi()))", "sinpi": "sin(pi() * {0})", "cospi": "cos(pi() * {0})",
-    "hypot": "sqrt(({0} * {0}) + ({1} * {1}))", "floordiv": "floor({0} / {1})", "mod": "({0} - ({1} * floor({0} / {1})))",
+    "hypot": "sqrt(({0} * {0}) + ({1} * {1}))", "floordiv": "floor({0} / {1})",
+    "mod": "({0} - ({1} * floor({0} / {1})))",
     "fmod": "({0} - ({1} * trunc({0} / {1})))", "xlogy": "(case when ({0} = 0.0) then 0.0 else ({0} * ln({1})) end)",
     "logaddexp": "(greatest({0}, {1}) + ln(1.0 + exp(-abs({0} - {1}))))",
     "copysign": "(case when ({1} < 0.0) then -abs({0}) else abs({0}) end)",
     "sinc": "(case when ({0} = 0.0) then 1.0 else (sin(pi() * {0}) / (pi() * {0})) end)",
 }  # fmt: skip
 _KNOWN = frozenset((*_INFIX, *_PLAIN, *_WRITTEN, "leaf", "name", "constant", "neg", "not", "where"))
-_WORDS = frozenset(
-    "all and any array as asc both case cast check collate column constraint create cross current_date default deferrable desc "
-    "distinct do else end except exists false fetch for foreign from full grant group having ilike in inner intersect into is join "
-    "leading left like limit natural not null offset on only or order outer primary references returning right select similar some "
-    "symmetric table then to trailing true union unique user using values when where window with".split()
+_RESERVED = (
+    "all and any array as asc both case cast check collate column constraint create cross current_date "
+    "default deferrable desc distinct do else end except exists false fetch for foreign from full grant "
+    "group having ilike in inner intersect into is join leading left like limit natural not null offset "
+    "on only or order outer primary references returning right select similar some symmetric table then "
+    "to trailing true union unique user using values when where window with"
 )
+_WORDS = frozenset(_RESERVED.split())
 _LOWER = re.compile(r"[a-z_][a-z0-9_]*")
 
 
@@ -67,8 +75,8 @@ def spell(graph: Graph, node: int) -> Spelled:
         return ["(not ", *_condition(graph, arguments[0]), ")"], ATOM
     if op == "where":
         condition, a, b = arguments
-        return ["(case when ", *_condition(graph, condition), " then ", *_number(graph, a), " else ", *_number(graph, b),
-                " end)"], ATOM  # fmt: skip
+        taken, other = _number(graph, a), _number(graph, b)
+        return ["(case when ", *_condition(graph, condition), " then ", *taken, " else ", *other, " end)"], ATOM
     if op in _WRITTEN:
         pieces: list[Piece] = []
         for part in re.split(r"(\{\d\})", _WRITTEN[op]):
@@ -87,8 +95,8 @@ def _number(graph: Graph, node: int) -> list[Piece]:
 
 
 def render(sheet: Sheet) -> str:
-    """One result is an expression, several are the columns of a select list; definitions become steps over a table `data`."""
-    refuse(sheet.graph, _KNOWN, "SQL", "print it as text, python or c, or ask for another derivative")
+    """One result is an expression, several are a select list; definitions become steps over a table `data`."""
+    refuse(sheet, _KNOWN, "SQL", "print it as text, python or c, or ask for another derivative")
     if sheet.lists:
         raise GradcliError.of("SQL has no lists of numbers", help="make the list a column of the table: give it a name")
     names = {node: identifier(label) for node, label in sheet.names.items()}

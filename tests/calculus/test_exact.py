@@ -59,7 +59,8 @@ def test_known_constants_are_exact_in_sympy_too() -> None:
     m, s = Numbers(50), Symbols()
     for label in KNOWN:
         if "inf" not in label and label != "nan":
-            assert close(m.num(label).value, mpmath.mpf(s.num(label).evalf(60)))
+            with mpmath.workdps(60):
+                assert close(m.num(label).value, mpmath.mpf(s.num(label).evalf(60)))
 
 
 @pytest.mark.parametrize(
@@ -179,7 +180,7 @@ def test_large_numbers_take_neither_time_nor_memory(text: str, leaves: dict[str,
 
 def test_large_powers_are_right() -> None:
     assert close(at("log(9^9^9)"), at("9^9*log(9)"))
-    assert close(at("(1 + x)^(1e300)", x="1e-300"), at("e"))
+    assert close(at("(1 + x)^(1e100)", 200, x="1e-100"), at("e"))
     assert close(at("log(1e1000000000)"), at("1000000000*log(10)"))
 
 

@@ -70,7 +70,13 @@ def test_malformed(text: str, word: str) -> None:
 
 def test_decimal_comma() -> None:
     reading = Reading(decimal_comma=True)
-    assert numbers("9,99", "1.234,56", "1.234.567", "-2", "1e3", reading=reading) == [9.99, 1234.56, 1234567.0, -2.0, 1000.0]
+    assert numbers("9,99", "1.234,56", "1.234.567", "-2", "1e3", reading=reading) == [
+        9.99,
+        1234.56,
+        1234567.0,
+        -2.0,
+        1000.0,
+    ]
     assert numbers("1.5", "1,234.5", reading=reading) == [None, None]
 
 

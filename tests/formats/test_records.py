@@ -18,7 +18,9 @@ def blocks(data: bytes, size: int) -> Iterator[bytes]:
         yield data[start : start + size]
 
 
-def pieces(data: bytes, block: int, chunk: int, separator: int | None = ord(","), rows: int | None = None) -> list[bytes]:
+def pieces(
+    data: bytes, block: int, chunk: int, separator: int | None = ord(","), rows: int | None = None
+) -> list[bytes]:
     return [c.data for c in Cutter("f", separator, chunk, rows).cut(blocks(data, block))]
 
 

@@ -10,14 +10,14 @@ import struct
 from dataclasses import dataclass
 
 _TYPES = {"f": "double", "i": "i64", "c": "i1"}
-_RARELY = '!0 = !{!"branch_weights", i32 1, i32 1000000}\n'
+_METADATA = '!0 = !{!"branch_weights", i32 1, i32 1000000}\n!1 = !{i32 1}\n'
 
 
 @dataclass(frozen=True, slots=True)
 class Value:
     """A vector in a register: kind f(loats), i(ntegers of 64 bits) or c(onditions)."""
 
-    code: Code
+    code: Body
     name: str
     kind: str
 
@@ -171,10 +171,10 @@ class Module:
         return f"@{own}"
 
     def text(self, functions: list[str]) -> str:
-        return "".join([*self.declared.values(), *functions, _RARELY])
+        return "".join([*self.declared.values(), *functions, _METADATA])
 
 
-class Code:
+class Body:
     """The body of a loop, growing line by line. `label` is the block that the next line goes to."""
 
     def __init__(self, module: Module, label: str) -> None:

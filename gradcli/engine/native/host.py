@@ -11,7 +11,7 @@ from functools import cache
 from importlib import import_module
 from typing import Any
 
-from gradcli.engine.native.emit import Code, Value
+from gradcli.engine.native.emit import Body, Value
 
 # Vector widths in doubles, the letter of the vector ABI, and what the processor must have for it.
 _X86 = ((8, "e", ("avx512f", "avx512dq", "avx512vl")), (4, "d", ("avx2", "fma")))
@@ -50,8 +50,9 @@ def refusal() -> str | None:
     try:
         binding()
     except (ImportError, OSError) as fault:
-        missing = isinstance(fault, ModuleNotFoundError)
-        return "llvmlite is not installed (pip install 'gradcli[native]')" if missing else f"llvmlite does not load: {fault}"
+        if isinstance(fault, ModuleNotFoundError):
+            return "llvmlite is not installed (pip install 'gradcli[native]')"
+        return f"llvmlite does not load: {fault}"
     if sys.byteorder != "little" or sys.maxsize < 2**32:
         return "it needs a 64-bit little-endian processor"
     if host() is None:
@@ -71,7 +72,7 @@ def host(widest: int = _WIDEST) -> Host | None:
     return None
 
 
-def vector_function(code: Code, name: str, *arguments: Value) -> Value | None:
+def vector_function(code: Body, name: str, *arguments: Value) -> Value | None:
     """A call of the vector function of the C library, None if it has none of this name and width."""
     machine = host(code.module.width)
     assert machine is not None
@@ -81,7 +82,7 @@ def vector_function(code: Code, name: str, *arguments: Value) -> Value | None:
     return code.call(code.module.declare(symbol, len(arguments)), *arguments)
 
 
-def lanes(code: Code, name: str, *arguments: Value) -> Value | None:
+def lanes(code: Body, name: str, *arguments: Value) -> Value | None:
     """A call of the scalar function of the C library for each lane, None if it has none of this name."""
     if not has_symbol(name):
         return None
@@ -93,7 +94,7 @@ def has_symbol(name: str) -> bool:
     return binding().address_of_symbol(name) is not None
 
 
-def special_function(code: Code, name: str, *arguments: Value) -> Value | None:
+def special_function(code: Body, name: str, *arguments: Value) -> Value | None:
     """A call of the C function behind a ufunc of scipy.special for each lane, None if scipy does not offer it."""
     symbol, extra = _special_symbol(name, len(arguments))
     if not symbol:

@@ -17,15 +17,17 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
+from gradcli.engine.memory import Memory
 from gradcli.engine.native import host
-from gradcli.engine.native.emit import Code, Module, Value
+from gradcli.engine.native.emit import Body, Module, Value
 from gradcli.engine.native.operations import Missing, apply
 from gradcli.engine.program import Phase, Program
 
 Rows = Callable[[int, int, int, int], None]
 Share = Callable[[int, int, int, int, int], None]
 MOST_OPERATIONS = 4000  # LLVM's time grows faster than the code
-_OPTIMISE = 2
+_OPTIMISE = 1  # 2 and 3 take a tenth longer and give the same speed: there is nothing to find in a straight line
+_HOW = "HOW"  # stands in the text for the way in which outputs are stored
 
 _ROWS = """define void @rows{n}(ptr %columns, ptr %scalars, i64 %low, i64 %high) {{
 start:
@@ -38,6 +40,7 @@ loop:
   %more = icmp ult i64 %next, %high
   br i1 %more, label %loop, label %done
 done:
+  fence seq_cst
   ret void
 }}
 define void @share{n}(ptr %columns, ptr %scalars, ptr %counter, i64 %rows, i64 %chunk) {{
@@ -64,7 +67,7 @@ class _Writer:
 
     def __init__(self, module: Module, program: Program, phase: Phase) -> None:
         self.module, self.program, self.phase = module, program, phase
-        self.code = Code(module, "loop")
+        self.code = Body(module, "loop")
         self.entry: list[str] = []
         self.body: list[str] = []
         self.registers: dict[int, Value] = {}
@@ -81,10 +84,10 @@ class _Writer:
             outputs[output] = self.read(source)
         self._taint(outputs)
         for output, value in outputs.items():
-            self._store(len(self.program.column_inputs) + output, value)
+            self._store(len(self.program.column_inputs) + output, value, _HOW)
         place = len(self.program.column_inputs) + self.program.output_count
         for i, (_, source, _) in enumerate(self.phase.reductions):
-            self._store(place + i, self.read(source))
+            self._store(place + i, self.read(source), "align 1")
         return _ROWS.format(
             n=number,
             entry="\n".join(self.entry),
@@ -138,26 +141,69 @@ class _Writer:
         ]
         return Value(self.code, f"%c{column}.v", "f")
 
-    def _store(self, column: int, value: Value) -> None:
+    def _store(self, column: int, value: Value, how: str) -> None:
         address = self._address(column)
         self.code.lines += [
             f"  %c{column}.i = {address}",
-            f"  store {self.module.types['f']} {value.name}, ptr %c{column}.i, align 1",
+            f"  store {self.module.types['f']} {value.name}, ptr %c{column}.i, {how}",
         ]
 
 
 @dataclass(frozen=True)
-class Compiled:
-    """The functions of the phases that pass over rows, by number of the phase.
+class Code:
+    """The functions of the phases that pass over rows, by number of the phase. `engine` keeps them alive."""
 
-    `rest` says which nans are yet to be shared, if any; `engine` keeps the code alive.
-    """
-
-    width: int
     rows: dict[int, Rows]
     share: dict[int, Share]
-    rest: Program | None
     engine: Any
+
+
+class Native:
+    """A program in LLVM's text, compiled when it first runs; and the memory that its dropped results left.
+
+    `rest` says which nans are yet to be shared by outputs, if any.
+    """
+
+    def __init__(self, program: Program, width: int) -> None:
+        self.width, self.memory = width, Memory()
+        self.text, tainted = source(program, width)
+        self.phases = [k for k, phase in enumerate(program.phases) if has_columns(phase)]
+        taints = tuple(
+            -1 if column and number in tainted else taint
+            for (column, number), taint in zip(program.roots, program.taints, strict=True)
+        )
+        self.rest = replace(program, taints=taints) if max(taints, default=-1) >= 0 else None
+        self._code: dict[bool, Code] = {}
+
+    def code(self, streaming: bool) -> Code:
+        """`streaming`: outputs go past the cache to memory; they must begin at whole vectors."""
+        found = self._code.get(streaming)
+        if found is None:
+            with llvm_lock():
+                found = self._code.get(streaming) or self._code.setdefault(streaming, self._compiled(streaming))
+        return found
+
+    def _compiled(self, streaming: bool) -> Code:
+        llvm, machine = host.binding(), host.host()
+        assert machine is not None
+        how = f"align {8 * self.width}, !nontemporal !1" if streaming else "align 1"
+        module = llvm.parse_assembly(self.text.replace(_HOW, how))
+        target = llvm.Target.from_default_triple().create_target_machine(
+            cpu=machine.processor, features=machine.features, opt=_OPTIMISE
+        )
+        engine = llvm.create_mcjit_compiler(module, target)
+        engine.finalize_object()
+        place = engine.get_function_address
+        rows, share = _signature(2, 2), _signature(3, 2)
+        return Code(
+            {k: rows(place(f"rows{k}")) for k in self.phases},
+            {k: share(place(f"share{k}")) for k in self.phases},
+            engine,
+        )
+
+
+def _signature(pointers: int, integers: int) -> Any:
+    return ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * pointers, *[ctypes.c_int64] * integers)
 
 
 def has_columns(phase: Phase) -> bool:
@@ -175,69 +221,30 @@ def source(program: Program, width: int) -> tuple[str, set[int]]:
     return module.text(functions), tainted
 
 
-def _untainted(program: Program, tainted: set[int]) -> Program | None:
-    """The program with the nans that its code does not share by itself."""
-    taints = tuple([
-        -1 if column and number in tainted else taint
-        for (column, number), taint in zip(program.roots, program.taints, strict=True)
-    ])  # fmt: skip
-    return replace(program, taints=taints) if max(taints, default=-1) >= 0 else None
+@cache
+def llvm_lock() -> threading.Lock:
+    """LLVM's context is used by one thread at a time."""
+    return threading.Lock()
 
 
-def _target() -> Any:
-    """One for each program: its engine takes it over."""
-    llvm, machine = host.binding(), host.host()
-    assert machine is not None
-    return llvm.Target.from_default_triple().create_target_machine(
-        cpu=machine.processor, features=machine.features, opt=_OPTIMISE
-    )
-
-
-def _compiled(program: Program) -> Compiled:
-    llvm, machine = host.binding(), host.host()
-    assert machine is not None
-    text, tainted = source(program, machine.width)
-    module = llvm.parse_assembly(text)
-    engine = llvm.create_mcjit_compiler(module, _target())
-    engine.finalize_object()
-    rows_type = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 2, *[ctypes.c_int64] * 2)
-    share_type = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 3, *[ctypes.c_int64] * 2)
-    phases = [k for k, phase in enumerate(program.phases) if has_columns(phase)]
-    return Compiled(
-        machine.width,
-        {k: rows_type(engine.get_function_address(f"rows{k}")) for k in phases},
-        {k: share_type(engine.get_function_address(f"share{k}")) for k in phases},
-        _untainted(program, tainted),
-        engine,
-    )
-
-
-class Cache:
-    """Compiled programs, each once and as long as its program lives. LLVM's context is used by one thread at a time."""
+class Programs:
+    """The native form of programs, each made once and kept as long as its program lives."""
 
     def __init__(self) -> None:
         self._lock = threading.RLock()
-        self._found: dict[int, tuple[weakref.ref[Program], Compiled | str]] = {}
+        self._found: dict[int, tuple[weakref.ref[Program], Native | str]] = {}
 
-    def get(self, program: Program) -> Compiled | str:
-        """The code of a program, or why it has none."""
+    def get(self, program: Program) -> Native | str:
+        """The native form of a program, or why it has none."""
         key = id(program)
         found = self._found.get(key)
         if found is None or found[0]() is not program:
             with self._lock:
                 found = self._found.get(key)
                 if found is None or found[0]() is not program:
-                    found = self._found[key] = (weakref.ref(program, lambda _: self._forget(key)), self._make(program))
+                    found = (weakref.ref(program, lambda _: self._forget(key)), _native(program))
+                    self._found[key] = found
         return found[1]
-
-    def _make(self, program: Program) -> Compiled | str:
-        operations = sum(len(phase.columns) for phase in program.phases)
-        if operations > MOST_OPERATIONS:
-            return f"{operations} operations take LLVM too long"
-        try:
-            return _compiled(program)
-        except Missing as fault:
-            return f"`{fault}` has no native form here"
 
     def _forget(self, key: int) -> None:
         with self._lock:
@@ -246,6 +253,18 @@ class Cache:
                 del self._found[key]
 
 
+def _native(program: Program) -> Native | str:
+    operations = sum(len(phase.columns) for phase in program.phases)
+    if operations > MOST_OPERATIONS:
+        return f"{operations} operations take too long to compile"
+    machine = host.host()
+    assert machine is not None
+    try:
+        return Native(program, machine.width)
+    except Missing as fault:
+        return f"`{fault}` has no native form here"
+
+
 @cache
-def programs() -> Cache:
-    return Cache()
+def programs() -> Programs:
+    return Programs()

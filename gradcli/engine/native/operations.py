@@ -6,7 +6,7 @@ from collections.abc import Callable
 from math import log, nan
 
 from gradcli.engine.native import host, vectormath
-from gradcli.engine.native.emit import Code, Value
+from gradcli.engine.native.emit import Body, Value
 from gradcli.primitives import TABLE
 
 Operation = Callable[..., Value]
@@ -81,10 +81,15 @@ def _differ(a: Value, b: Value) -> Value:
 
 
 def _logaddexp(a: Value, b: Value) -> Value:
-    """As numpy's npy_logaddexp."""
+    """As numpy's npy_logaddexp, with the rounding error of the difference put back: exp multiplies it by its size."""
     difference = a - b
-    top = (difference > 0.0).select(a, b)
-    found = top + vectormath.log1p(vectormath.exp(-abs(difference)))
+    back = difference + b
+    error = (a - back) - (b - (back - difference))
+    above = difference > 0.0
+    power = vectormath.exp(-abs(difference))
+    share = power * above.select(-error, error)
+    top = above.select(a, b)
+    found = top + vectormath.log1p(share.is_nan().select(power, power + share))
     found = difference.is_nan().select(difference, found)
     return a.compare("oeq", b).select(a + log(2.0), found)
 
@@ -126,7 +131,7 @@ _OWN: dict[str, Operation] = {
 _NEEDS = {"fmod": "fmod", "mod": "fmod", "floordiv": "fmod", **vectormath.NEEDS}
 
 
-def apply(code: Code, op: str, arguments: list[Value]) -> Value:
+def apply(code: Body, op: str, arguments: list[Value]) -> Value:
     """The vector of an operation. Raises Missing."""
     found: Value | None = None
     if op in _OWN:

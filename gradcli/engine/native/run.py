@@ -1,4 +1,4 @@
-"""Run a compiled program: threads over ranges of rows, the last rows padded to a vector, sums in the one order."""
+"""Run a program natively: threads over ranges of rows, the last rows in a vector of their own, sums in one order."""
 
 from __future__ import annotations
 
@@ -14,11 +14,14 @@ import numpy as np
 
 from gradcli.engine import execute
 from gradcli.engine.execute import TILE, Column, Values
+from gradcli.engine.memory import ALIGNMENT, address, aligned
 from gradcli.engine.native import host
-from gradcli.engine.native.machine_code import Compiled, programs
+from gradcli.engine.native.machine_code import Native, programs
 from gradcli.engine.program import Phase, Program
 
 CHUNK = 16384  # rows that a thread takes at once: at two cores and 1e6 rows neither waits long for the other
+SHARED = 4 * CHUNK  # rows from which on waking another thread takes less time than it saves
+BEYOND_CACHE = 1 << 25  # bytes of columns from which on results go past the cache: nothing of them would stay in it
 _TILES = 8  # how many tiles of a reduced column are computed before they are summed
 
 
@@ -28,7 +31,7 @@ def available() -> str | None:
 
 
 def refusal(program: Program) -> str | None:
-    """Why this program cannot run as native code, in a phrase; None if it can (and it is compiled then)."""
+    """Why this program cannot run as native code, in a phrase; None if it can."""
     reason = host.refusal()
     if reason is None:
         found = programs().get(program)
@@ -45,11 +48,14 @@ def run(
     out: Sequence[Column] | None = None,
 ) -> list[float | Column]:
     """What `execute.run` does, the columns by machine code. Raises ValueError where `refusal` gives a reason."""
-    compiled = programs().get(program)
-    if isinstance(compiled, str):
-        raise ValueError(compiled)
     inputs: list[Column] = [values[label] for label in program.column_inputs]  # type: ignore[misc]
-    outputs = list(out) if out is not None else [np.empty(rows) for _ in range(program.output_count)]
+    large = 8 * rows * (len(inputs) + program.output_count) > BEYOND_CACHE
+    streaming = large and (out is None or all(address(o) % ALIGNMENT == 0 for o in out))
+    native = programs().get(program)
+    if isinstance(native, str):
+        raise ValueError(native)
+    outputs = list(out) if out is not None else native.memory.columns(program.output_count, rows)
+    columns = _Columns(inputs, outputs, rows, streaming)
     scalars: list[float] = [math.nan] * program.scalar_count
     for register, number in program.constants:
         scalars[register] = number
@@ -57,114 +63,124 @@ def run(
         scalars[register] = values[label]  # type: ignore[assignment]
     if program.rows_register >= 0:
         scalars[program.rows_register] = float(rows)
-    workers = threads or os.cpu_count() or 1
     with np.errstate(all="ignore"):
         for k, phase in enumerate(program.phases):
             execute._run_scalars(phase, scalars)
-            if k in compiled.rows:
-                _Pass(compiled, k, phase, scalars, inputs, outputs, rows, workers, block).run(scalars)
+            if k in native.phases:
+                _Pass(native, k, phase, scalars, columns).run(scalars, threads, block)
         results: list[float | Column] = [outputs[n] if column else scalars[n] for column, n in program.roots]
-        return execute._tainted(compiled.rest, results) if compiled.rest else results
+        return execute._tainted(native.rest, results) if native.rest else results
+
+
+class _Columns:
+    """The inputs and then the outputs, and where they begin."""
+
+    def __init__(self, inputs: Sequence[Column], outputs: Sequence[Column], rows: int, streaming: bool) -> None:
+        self.all, self.first_output, self.rows, self.streaming = [*inputs, *outputs], len(inputs), rows, streaming
+        self.addresses = [address(c) for c in self.all]
 
 
 class _Pass:
     """One phase over all rows."""
 
-    def __init__(
-        self,
-        compiled: Compiled,
-        number: int,
-        phase: Phase,
-        scalars: Sequence[float],
-        inputs: Sequence[Column],
-        outputs: Sequence[Column],
-        rows: int,
-        workers: int,
-        block: int | None,
-    ) -> None:
-        self.width, self.rows = compiled.width, rows
-        self.whole = rows - rows % self.width  # what fills vectors
-        self.code, self.share = compiled.rows[number], compiled.share[number]
-        self.phase, self.columns, self.workers = phase, [*inputs, *outputs], workers
-        self.outputs = slice(len(inputs), len(inputs) + len(outputs))
-        self.scalars = np.array([float(s) for s in scalars])
-        self.block = -(-block // TILE) * TILE if block else 0
+    def __init__(self, native: Native, number: int, phase: Phase, scalars: Sequence[float], columns: _Columns) -> None:
+        self.width, self.rows = native.width, columns.rows
+        self.whole = self.rows - self.rows % self.width  # what fills vectors
+        code = native.code(columns.streaming)
+        self.code, self.share = code.rows[number], code.share[number]
+        self.phase, self.columns = phase, columns
+        self.numbers = (ctypes.c_double * len(scalars))(*scalars)
+        self.scalars = ctypes.addressof(self.numbers)
 
-    def run(self, scalars: list[float]) -> None:
+    def run(self, scalars: list[float], threads: int | None, block: int | None) -> None:
+        step = -(-block // TILE) * TILE if block else 0
         if self.phase.reductions:
-            self._reduced(scalars)
+            self._reduced(scalars, threads, step or _TILES * TILE)
         else:
-            self._mapped()
+            self._mapped(threads, step)
 
-    def _mapped(self) -> None:
-        if self.whole:
-            addresses = _addresses(self.columns)
-            counter, chunk = ctypes.c_int64(0), self.block or CHUNK
-            place, scalars = ctypes.addressof(counter), self.scalars.ctypes.data
+    def _mapped(self, threads: int | None, step: int) -> None:
+        table = _table(self.columns.addresses)
+        places, counter = ctypes.addressof(table), ctypes.c_int64(0)
+        chunk = step or CHUNK
 
-            def work(_: int) -> None:
-                self.share(ctypes.addressof(addresses), scalars, place, self.whole, chunk)
+        def work(_: int) -> None:
+            self.share(places, self.scalars, ctypes.addressof(counter), self.whole, chunk)
 
-            _in_threads(work, min(self.workers, -(-self.whole // chunk)))
+        if self.whole and threads is None and self.rows < SHARED:
+            self.code(places, self.scalars, 0, self.whole)
+        elif self.whole:
+            _in_threads(work, min(threads or _cores(), -(-self.whole // chunk)))
         if self.whole < self.rows:
+            self._last(places)
+
+    def _last(self, places: int) -> None:
+        """The last rows, which do not fill a vector: with some rows before them again, or in columns that do."""
+        if self.rows >= self.width and not self.columns.streaming:
+            self.code(places, self.scalars, self.rows - self.width, self.rows)
+        else:
             self._padded([])
 
-    def _padded(self, sources: Sequence[Column]) -> None:
-        """The last rows, which do not fill a vector, by the same code in columns that do."""
-        left = self.rows - self.whole
-        columns = [*self.columns, *sources]
-        rest = np.zeros((len(columns), self.width))
-        for own, column in zip(rest, self.columns, strict=False):
-            own[:left] = column[self.whole :]
-        addresses = _addresses(rest)
-        self.code(ctypes.addressof(addresses), self.scalars.ctypes.data, 0, self.width)
-        for own, column in zip(rest[self.outputs], columns[self.outputs], strict=True):
-            column[self.whole :] = own[:left]
-        for own, source in zip(rest[self.outputs.stop :], sources, strict=True):
-            source[:left] = own[:left]
-
-    def _reduced(self, scalars: list[float]) -> None:
-        tiles = -(-self.rows // TILE)
-        reductions = self.phase.reductions
+    def _reduced(self, scalars: list[float], threads: int | None, step: int) -> None:
+        reductions, tiles = self.phase.reductions, -(-self.rows // TILE)
         partials = [np.empty(tiles) for _ in reductions]
-        step = self.block or _TILES * TILE
         taken = count(0, step)
 
         def work(_: int) -> None:
-            buffers = np.empty((len(reductions), min(step, self.rows) + self.width))
+            buffers = [aligned(step) for _ in reductions]
             with np.errstate(all="ignore"):  # of this thread: numpy keeps it per context
                 while (low := next(taken)) < self.rows:
-                    self._block(low, min(low + step, self.rows), buffers, partials)
+                    self._block(low, min(low + step, self.rows), buffers)
+                    self._sum(low, min(low + step, self.rows), buffers, partials)
 
-        _in_threads(work, min(self.workers, -(-self.rows // step)))
+        _in_threads(work, min(threads or _cores(), -(-self.rows // step)))
         for (name, _, target), own in zip(reductions, partials, strict=True):
             scalars[target] = execute.combine(name, own)
 
-    def _block(self, low: int, high: int, buffers: Column, partials: Sequence[Column]) -> None:
-        """Rows low to high: the reduced columns into buffers, and these tile by tile as the ufunc sums."""
+    def _block(self, low: int, high: int, buffers: Sequence[Column]) -> None:
+        """Rows low to high, the columns to be reduced into buffers."""
         full = min(high, self.whole)
+        own = [address(b) - 8 * low for b in buffers]
         if low < full:
-            addresses = _addresses([*self.columns, *buffers], {len(self.columns) + i: low for i in range(len(buffers))})
-            self.code(ctypes.addressof(addresses), self.scalars.ctypes.data, low, full)
-        if high > full:
-            self._padded([b[full - low :] for b in buffers])
+            table = _table([*self.columns.addresses, *own])
+            self.code(ctypes.addressof(table), self.scalars, low, full)
+        if full < high:
+            self._padded([b[full - low : high - low] for b in buffers])
+
+    def _padded(self, ends: Sequence[Column]) -> None:
+        """The last rows in columns of one vector each, by the same code; `ends`: where the reduced ones go."""
+        left, given = self.rows - self.whole, self.columns
+        columns = [*[c[self.whole :] for c in given.all], *ends]
+        vectors = aligned(len(columns) * self.width).reshape(-1, self.width)
+        vectors.fill(0.0)
+        for own, column in zip(vectors, columns[: len(given.all)], strict=False):
+            own[:left] = column
+        table = _table(range(address(vectors), address(vectors) + vectors.nbytes, 8 * self.width))
+        self.code(ctypes.addressof(table), self.scalars, 0, self.width)
+        for own, column in zip(vectors[given.first_output :], columns[given.first_output :], strict=True):
+            column[:] = own[:left]
+
+    def _sum(self, low: int, high: int, buffers: Sequence[Column], partials: Sequence[Column]) -> None:
+        """Tile by tile as the ufunc sums contiguous numbers."""
         for (name, _, _), column, tiles in zip(self.phase.reductions, buffers, partials, strict=True):
             reduce = execute.ufunc(name).reduce
             for start in range(low, high, TILE):
                 tiles[start // TILE] = reduce(column[start - low : min(start + TILE, high) - low])
 
 
-def _addresses(columns: Sequence[Column] | Column, shifted: dict[int, int] | None = None) -> ctypes.Array[ctypes.c_void_p]:
-    """Where the columns begin, some of them as if their first row were another than 0."""
-    shifts = shifted or {}
-    places = [c.ctypes.data - 8 * shifts.get(i, 0) for i, c in enumerate(columns)]
-    return (ctypes.c_void_p * len(places))(*places)
+def _table(addresses: Sequence[int]) -> ctypes.Array[ctypes.c_void_p]:
+    return (ctypes.c_void_p * len(addresses))(*addresses)
+
+
+@cache
+def _cores() -> int:
+    return os.cpu_count() or 1
 
 
 @cache
 def _pool() -> ThreadPoolExecutor:
     """Threads that stay: starting one takes as long as 50,000 rows."""
-    return ThreadPoolExecutor(max(1, (os.cpu_count() or 1) - 1), "gradcli")
+    return ThreadPoolExecutor(max(1, _cores() - 1), "gradcli")
 
 
 def _in_threads(work: Callable[[int], None], workers: int) -> None:

@@ -97,29 +97,29 @@ def exp2(x: Value) -> Value:
     return _scaled(1.0 + (r + _exp_tail(r, low)), shifted.bits(), x > 0.0)
 
 
-def _expm1_parts(x: Value) -> tuple[Value, Value]:
-    """(exp(x) - 1) * 2^-k and k, for x between -40 and 711."""
+def _expm1_parts(x: Value) -> tuple[Value, Value, Value]:
+    """(exp(x) - 1) * 2^-k as a sum of two, the second small, and k; for x between -40 and 711."""
     k, bits, r, t = _reduced_exp(x)
     small = (k > 100.0).select(100.0, k) + MAGIC
     ending = 1.0 - _power_of_two(x.code.number(0, "i").minus(small.bits()))  # 1 - 2^-k
     high = ending + r
     back = high - ending
     error = (ending - (high - back)) + (r - back)
-    return high + (error + t), bits
+    return high, error + t, bits
 
 
 def expm1(x: Value) -> Value:
     clamped = _clamped(x, -40.0, 710.0)
-    fraction, k = _expm1_parts(clamped)
-    return _scaled(fraction, k, x > 0.0).copysign(x)
+    high, low, k = _expm1_parts(clamped)
+    return _scaled(high + low, k, x > 1.0).copysign(x)
 
 
 def sinh(x: Value) -> Value:
     """e/2 + e/2/(e + 1), e = exp|x| - 1: at half its size e does not overflow before the result does."""
     size = abs(x)
-    fraction, k = _expm1_parts(_clamped(size, 0.0, 711.0))
-    half = _scaled(fraction, k, size > 1.0, -1)
-    found = (size > 30.0).select(half, half + half / (half * 2.0 + 1.0))
+    high, low, k = _expm1_parts(_clamped(size, 0.0, 711.0))
+    half = _scaled(high + low, k, size > 1.0, -1)
+    found = (size > 40.0).select(half, half + half / (half * 2.0 + 1.0))
     return (size < 1e-8).select(size, found).copysign(x)
 
 
@@ -131,10 +131,18 @@ def cosh(x: Value) -> Value:
 
 
 def tanh(x: Value) -> Value:
-    """e/(e + 2), e = exp(2|x|) - 1."""
-    fraction, k = _expm1_parts(_clamped(abs(x) * 2.0, 0.0, 45.0))
-    e = fraction * _power_of_two(k)
-    return (e / (e + 2.0)).copysign(x)
+    """e/(e + 2), e = exp(2|x|) - 1, both times 2^-k; the quotient with what its parts left out: 1 - tanh^2 needs it."""
+    high, low, k = _expm1_parts(_clamped(abs(x) * 2.0, 0.0, 45.0))
+    two = _power_of_two(x.code.number(0, "i").minus(k), 1)
+    e = high + low
+    e_error = (high - e) + low
+    below = e + two
+    back = below - e
+    below_error = (two - back) + (e - (below - back)) + e_error
+    inverse = 1.0 / below
+    quotient = e * inverse
+    rest = (-quotient).fma(below, e) + (-quotient).fma(below_error, e_error)
+    return rest.fma(inverse, quotient).copysign(x)
 
 
 # ---- logarithms ------------------------------------------------------------------------------------------------------

@@ -1,0 +1,153 @@
+#!/usr/bin/env python3
+"""How near each engine comes to what the machine can do: value and all gradients of the Feynman equations.
+
+    python benchmarks/roofline.py --rows 1e6 --equations ../shared/external/feynman.csv
+
+The least time of a row is the larger of
+  memory      8 bytes for every input and every output, over the bandwidth of the machine with as many streams
+  arithmetic  what its operations and function calls take when the data is in the nearest cache, over the cores
+Both are measured here, first. A share of 100 % is the roofline. On a machine shared with others read the shares of one
+run against each other.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import math
+import os
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+
+import gradcli
+
+NEAR = 2048  # rows of a column in the nearest cache
+TERMS = 8
+
+
+def equations(path: Path) -> Iterator[tuple[str, str, dict[str, tuple[float, float]]]]:
+    with path.open(newline="") as file:
+        for row in csv.DictReader(file):
+            if row["set"] == "main":
+                bounds = [v.split(":") for v in row["variables"].split(";")]
+                yield row["name"], row["formula"], {n: (float(low), float(high)) for n, low, high in bounds}
+
+
+def fastest(run: Callable[[], object], repeat: int) -> float:
+    best = math.inf
+    for _ in range(repeat):
+        start = time.perf_counter()
+        run()
+        best = min(best, time.perf_counter() - start)
+    return best
+
+
+def prepared(
+    text: str, columns: dict[str, np.ndarray], engine: str, gradients: bool, **options
+) -> Callable[[], object]:
+    program = gradcli.parse(text).compile(engine=engine, wrt=None if gradients else ())
+    program.run(columns, **options)
+    return lambda: program.run(columns, **options)
+
+
+def bandwidth(streams: int, outputs: int, rows: int, repeat: int) -> float:
+    """Bytes a second where each of `outputs` results is the sum of all inputs: nothing but memory."""
+    inputs = {f"x{i}": np.ones(rows) for i in range(streams - outputs)}
+    text = " + ".join(inputs) if inputs else "1"
+    run = prepared(text, inputs, "native", outputs > 1)
+    return 8 * streams * rows / fastest(run, repeat)
+
+
+def cost(term: str, plain: str) -> float:
+    """Nanoseconds a row of an operation on one core: a sum of eight terms with it, less the same sum without it."""
+    columns = {"x": np.linspace(0.3, 0.7, NEAR)}
+
+    def total(pattern: str) -> float:
+        text = " + ".join(pattern.format(x=f"(x*{1 + i / 64!r})") for i in range(TERMS))
+        return fastest(prepared(text, columns, "native", False, threads=1), 400)
+
+    return max(0.0, total(term) - total(plain)) / TERMS / NEAR * 1e9
+
+
+CALLS = {
+    "sincos": "sin({x})*cos({x})", "sin": "sin({x})", "cos": "cos({x})", "exp": "exp({x})", "log": "log({x})",
+    "tanh": "tanh({x})", "asin": "asin({x})", "sqrt": "sqrt({x})", "div": "(1/{x})", "mul": "{x}*x",
+}  # fmt: skip
+
+
+def arithmetic(program: object, labels: frozenset[str], costs: dict[str, float]) -> float:
+    """Nanoseconds a row on one core. The sine and cosine of one angle are one call."""
+    columns = program.machine(labels).phases[0].columns
+    counts = Counter(op for op, _, _ in columns)
+    angles = Counter({op: len({a for o, _, a in columns if o == op}) for op in ("sin", "cos")})
+    both = min(angles["sin"], angles["cos"])
+    counts["sin"], counts["cos"], counts["sincos"] = counts["sin"] - both, counts["cos"] - both, both
+    return sum(n * costs.get(op, costs["mul"]) for op, n in counts.items())
+
+
+def geometric_mean(values: list[float]) -> float:
+    return math.exp(sum(map(math.log, values)) / len(values))
+
+
+def measure(options: argparse.Namespace) -> list[dict[str, float | str]]:
+    rows, cores = int(options.rows), os.cpu_count() or 1
+    costs = {op: cost(text, "{x}") for op, text in CALLS.items()}
+    print("on one core, in cache, ns:", ", ".join(f"{op} {ns:.2f}" for op, ns in costs.items()))
+    rng = np.random.default_rng(0)
+    speeds: dict[tuple[int, int], float] = {}
+    found = []
+    for name, formula, bounds in list(equations(options.equations))[: options.limit]:
+        columns = {n: rng.uniform(low, high, rows) for n, (low, high) in bounds.items()}
+        program = gradcli.parse(formula).compile()
+        outputs = program.machine(frozenset(columns)).output_count
+        streams = (len(columns) + outputs, outputs)
+        if streams not in speeds:
+            speeds[streams] = max(bandwidth(*streams, rows, options.repeat), 1.0)
+        memory = 8e9 * streams[0] / speeds[streams]
+        line: dict[str, float | str] = {"name": name, "memory": memory}
+        line["arithmetic"] = arithmetic(program, frozenset(columns), costs) / cores
+        runs = {engine: prepared(formula, columns, engine, True) for engine in options.engines.split(",")}
+        best = dict.fromkeys(runs, math.inf)
+        for _ in range(options.repeat):  # in turn: a busy machine is busy for all
+            for engine, run in runs.items():
+                best[engine] = min(best[engine], fastest(run, 1))
+        found.append(line | {engine: seconds / rows * 1e9 for engine, seconds in best.items()})
+    print(
+        "bandwidth, GB/s, by inputs and outputs:", *[f"{s[0] - s[1]}+{s[1]}: {v / 1e9:.1f}" for s, v in speeds.items()]
+    )
+    return found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rows", type=float, default=1e6)
+    parser.add_argument("--repeat", type=int, default=7)
+    parser.add_argument("--limit", type=int, default=100, help="how many equations")
+    parser.add_argument("--engines", default="native,numpy")
+    parser.add_argument("--equations", type=Path, default=Path("feynman.csv"))
+    options = parser.parse_args()
+    engines = options.engines.split(",")
+    found = measure(options)
+    print(
+        f"{'equation':12s} {'memory':>8s} {'arithm.':>8s}"
+        + "".join(f" {e:>8s}  share" for e in engines)
+        + "  (ns a row)"
+    )
+    shares: dict[str, list[float]] = {engine: [] for engine in engines}
+    for line in found:
+        least = max(float(line["memory"]), float(line["arithmetic"]))
+        text = f"{line['name']:12s} {line['memory']:8.2f} {line['arithmetic']:8.2f}"
+        for engine in engines:
+            shares[engine].append(least / float(line[engine]))
+            text += f" {line[engine]:8.2f} {shares[engine][-1]:6.0%}"
+        print(text)
+    for engine in engines:
+        print(f"{engine}: {geometric_mean(shares[engine]):.0%} of the roofline in geometric mean")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,134 @@
+"""`gradcli batch`: plans, policies, formats; the same bits however the rows are cut."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from gradcli.formats.stream import Progress, Stream
+
+pl = pytest.importorskip("polars")
+MODEL = "a = 2; n = a*x; o = where(x > 0, log(x), y) + n*y"
+
+
+def batch(folder: Path, *words: str, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
+    command = [sys.executable, "-m", "gradcli", "batch", *words]
+    return subprocess.run(command, cwd=folder, input=stdin, capture_output=True, timeout=100)
+
+
+@pytest.fixture
+def rows(tmp_path: Path) -> Path:
+    rng = np.random.default_rng(1)
+    x = [None if i % 17 == 0 else float(v) for i, v in enumerate(rng.normal(0, 1, 5000))]
+    text = [("plain", 'say "hi"', "two\nlines", "a,b", None)[i % 5] for i in range(5000)]
+    frame = pl.DataFrame({"id": range(10**17, 10**17 + 5000), "x": x, "text": text, "y": rng.normal(0, 1, 5000)})
+    frame.write_csv(tmp_path / "d.csv")
+    frame.write_ndjson(tmp_path / "d.ndjson")
+    frame.write_parquet(tmp_path / "d.parquet")
+    return tmp_path
+
+
+@pytest.mark.parametrize("kind", ["csv", "ndjson"])
+def test_any_cut_gives_the_same_bytes(rows: Path, kind: str) -> None:
+    want = batch(rows, "-e", MODEL, f"d.{kind}", "--retain", "n").stdout
+    assert want
+    for flags in (("--chunk-rows", "1000"), ("--chunk-rows", "7", "-j", "1"), ("-j", "3", "--chunk-rows", "999")):
+        assert batch(rows, "-e", MODEL, f"d.{kind}", "--retain", "n", *flags).stdout == want
+
+
+def test_formats_hold_the_same_numbers(rows: Path) -> None:
+    found = {}
+    for kind in ("csv", "ndjson", "parquet"):
+        for out in ("parquet", "csv"):
+            done = batch(rows, "-e", MODEL, f"d.{kind}", "-o", f"o.{out}", "--keep", "id,text")
+            assert done.returncode == 0, done.stderr
+            frame = getattr(pl, f"read_{out}")(rows / f"o.{out}")
+            found[kind, out] = frame.select("o", "do_da", "do_dx", "do_dy").to_numpy().tobytes()
+            assert frame["id"].cast(pl.Int64).to_list() == list(range(10**17, 10**17 + 5000))
+    assert len(set(found.values())) == 1
+
+
+def test_files_are_one_stream(tmp_path: Path) -> None:
+    for i in range(3):
+        (tmp_path / f"p{i}.csv").write_text(f"x\n{i}\n")
+    assert batch(tmp_path, "-e", "2*x", "p*.csv").stdout == b"x,value,dvalue_dx\n0,0.0,2.0\n1,2.0,2.0\n2,4.0,2.0\n"
+    (tmp_path / "p1.csv").write_text("x\n1\nbad\n")
+    assert b"p1.csv:3: data row 2, column `x`" in batch(tmp_path, "-e", "2*x", "p*.csv").stderr
+    (tmp_path / "p2.csv").write_text("z\n1\n")
+    assert b"the header is not that of p0.csv" in batch(tmp_path, "-e", "2*x", "p0.csv", "p2.csv").stderr
+
+
+@pytest.mark.parametrize("suffix", ["gz", "zst"])
+def test_compressed_both_ways(tmp_path: Path, suffix: str) -> None:
+    (tmp_path / "d.csv").write_text("x\n" + "".join(f"{i}\n" for i in range(1000)))
+    plain = batch(tmp_path, "-e", "x^2", "d.csv").stdout
+    assert batch(tmp_path, "-e", "x^2", "d.csv", "-o", f"o.csv.{suffix}", "--chunk-rows", "100").returncode == 0
+    packed = (tmp_path / f"o.csv.{suffix}").read_bytes()
+    assert len(packed) < len(plain)
+    stream = Stream.open(str(tmp_path / f"o.csv.{suffix}"), Progress())
+    assert b"".join(stream.blocks()) == plain
+    assert b"value" in batch(tmp_path, "-e", "2*x", f"o.csv.{suffix}", "--keep", "none").stdout
+
+
+def test_policies(tmp_path: Path) -> None:
+    (tmp_path / "d.csv").write_text("x,y\n1,2\nbad,3\n4\n5,6\n")
+    null = batch(tmp_path, "-e", "x*y", "d.csv", "--on-error", "null")
+    assert null.stdout.decode().splitlines()[2:4] == ["bad,3,,,", "4,,,,"]
+    skip = batch(tmp_path, "-e", "x*y", "d.csv", "--rejects", "r.csv", "--summary", "s.json")
+    assert (skip.returncode, len(skip.stdout.splitlines())) == (0, 3)
+    assert (tmp_path / "r.csv").read_text() == (
+        "file,row,line,column,text,reason\n"
+        "d.csv,2,3,x,bad,`bad` is not a number\n"
+        'd.csv,3,4,,4,"1 field, the header has 2: `y` is missing"\n'
+    )
+    summary = json.loads((tmp_path / "s.json").read_text())
+    assert (summary["rows"], summary["written"], summary["rejected"], summary["status"]) == (4, 2, 2, 0)
+    for limit, status in ((1, 1), (2, 0)):
+        done = batch(tmp_path, "-e", "x*y", "d.csv", "--max-errors", str(limit), "-o", "o.csv")
+        assert done.returncode == status
+        assert (tmp_path / "o.csv").exists() == (status == 0)
+
+
+def test_gates_and_domains(tmp_path: Path) -> None:
+    (tmp_path / "d.csv").write_text("x\n1\n-1\n0\n")
+    done = batch(tmp_path, "-e", "log(x)", "d.csv", "--max-nonfinite", "1", "-o", "o.csv", "--summary", "s.json")
+    assert (done.returncode, (tmp_path / "o.csv").exists()) == (1, False)
+    causes = json.loads((tmp_path / "s.json").read_text())["causes"]
+    assert [(c["function"], c["rows"], c["first_row"]) for c in causes] == [("log", 2, 2)]
+    done = batch(tmp_path, "-e", "domain x > 0; log(x)", "d.csv", "--domain", "--on-error", "skip")
+    assert done.stdout == b"x,value,dvalue_dx\n1,0.0,1.0\n"
+
+
+@pytest.mark.parametrize(
+    ("model", "header", "flags", "said"),
+    [
+        ("sum(x)", "x", (), b"goes over all rows"),
+        ("w1*x", "W1,x", (), b"--rename w1=W1"),
+        ("e*x", "e,x", (), b"called like the constant `e`"),
+        ("o = 2*x", "x,o", ("--keep", "o"), b"two columns of the output are called `o`"),
+        ("x", "x", ("--keep", "z"), b"no column `z`"),
+        ("x", "x", ("--rename", "x=z"), b"no column `z`"),
+        ("x", "x", ("--names", "{out}"), b"means nothing"),
+        ("x*[1,2]", "x", (), b"a list has rows of its own"),
+    ],
+)
+def test_plans_that_fail(tmp_path: Path, model: str, header: str, flags: tuple[str, ...], said: bytes) -> None:
+    done = batch(tmp_path, "-e", model, "-", *flags, stdin=f"{header}\n".encode())
+    assert (done.returncode, done.stdout) == (2, b"")
+    assert said in done.stderr
+
+
+def test_what_binds_what(tmp_path: Path) -> None:
+    (tmp_path / "d.csv").write_text("x,g,n,k,e\n1,2,3,4,5\n")
+    model = "const g = 9; n = x + 1; k = 7; o = g*n*k"
+    done = batch(tmp_path, "-e", model, "d.csv", "k=2", "--keep", "none")
+    assert done.stdout == b"o,do_dx,do_dk\n36.0,18.0,18.0\n"
+    assert b"`g` is a const" in done.stderr
+    assert b"`n` is computed" in done.stderr
+    renamed = batch(tmp_path, "-e", model, "d.csv", "--keep", "none", "--rename", "g=g", "--rename", "n=n")
+    assert renamed.stdout == b"o,do_dn,do_dk\n24.0,8.0,6.0\n"
