@@ -4,7 +4,7 @@
     python benchmarks/roofline.py --rows 1e6 --equations ../shared/external/feynman.csv
 
 The least time of a row is the larger of
-  memory      8 bytes for every input and every output, over the bandwidth of the machine with as many streams
+  memory      as many inputs read and outputs written with nothing computed between (the GB/s are printed)
   arithmetic  what its operations and function calls take when the data is in the nearest cache, over the cores
 Both are measured here, first. A share of 100 % is the roofline. On a machine shared with others read the shares of one
 run against each other.
@@ -54,12 +54,10 @@ def prepared(
     return lambda: program.run(columns, **options)
 
 
-def bandwidth(streams: int, outputs: int, rows: int, repeat: int) -> float:
-    """Bytes a second where each of `outputs` results is the sum of all inputs: nothing but memory."""
-    inputs = {f"x{i}": np.ones(rows) for i in range(streams - outputs)}
-    text = " + ".join(inputs) if inputs else "1"
-    run = prepared(text, inputs, "native", outputs > 1)
-    return 8 * streams * rows / fastest(run, repeat)
+def stream(inputs: int, outputs: int, rows: int) -> Callable[[], object]:
+    """As many columns read and written with nothing to compute: the sum of all inputs, and gradients that are 1."""
+    columns = {f"x{i}": np.ones(rows) for i in range(inputs)}
+    return prepared(" + ".join(columns), columns, "native", outputs > 1)
 
 
 def cost(term: str, plain: str) -> float:
@@ -98,27 +96,24 @@ def measure(options: argparse.Namespace) -> list[dict[str, float | str]]:
     costs = {op: cost(text, "{x}") for op, text in CALLS.items()}
     print("on one core, in cache, ns:", ", ".join(f"{op} {ns:.2f}" for op, ns in costs.items()))
     rng = np.random.default_rng(0)
-    speeds: dict[tuple[int, int], float] = {}
+    streams: dict[tuple[int, int], Callable[[], object]] = {}
     found = []
     for name, formula, bounds in list(equations(options.equations))[: options.limit]:
         columns = {n: rng.uniform(low, high, rows) for n, (low, high) in bounds.items()}
         program = gradcli.parse(formula).compile()
-        outputs = program.machine(frozenset(columns)).output_count
-        streams = (len(columns) + outputs, outputs)
-        if streams not in speeds:
-            speeds[streams] = max(bandwidth(*streams, rows, options.repeat), 1.0)
-        memory = 8e9 * streams[0] / speeds[streams]
-        line: dict[str, float | str] = {"name": name, "memory": memory}
-        line["arithmetic"] = arithmetic(program, frozenset(columns), costs) / cores
+        shape = (len(columns), program.machine(frozenset(columns)).output_count)
+        if shape not in streams:
+            streams[shape] = stream(*shape, rows)
         runs = {engine: prepared(formula, columns, engine, True) for engine in options.engines.split(",")}
+        runs["memory"] = streams[shape]
         best = dict.fromkeys(runs, math.inf)
         for _ in range(options.repeat):  # in turn: a busy machine is busy for all
             for engine, run in runs.items():
                 best[engine] = min(best[engine], fastest(run, 1))
-        found.append(line | {engine: seconds / rows * 1e9 for engine, seconds in best.items()})
-    print(
-        "bandwidth, GB/s, by inputs and outputs:", *[f"{s[0] - s[1]}+{s[1]}: {v / 1e9:.1f}" for s, v in speeds.items()]
-    )
+        line: dict[str, float | str] = {engine: seconds / rows * 1e9 for engine, seconds in best.items()}
+        line |= {"name": name, "columns": sum(shape)}
+        line["arithmetic"] = arithmetic(program, frozenset(columns), costs) / cores
+        found.append(line)
     return found
 
 
@@ -138,6 +133,7 @@ def main() -> None:
         + "  (ns a row)"
     )
     shares: dict[str, list[float]] = {engine: [] for engine in engines}
+    speeds = [8 * float(line["columns"]) / float(line["memory"]) for line in found]
     for line in found:
         least = max(float(line["memory"]), float(line["arithmetic"]))
         text = f"{line['name']:12s} {line['memory']:8.2f} {line['arithmetic']:8.2f}"
@@ -145,8 +141,11 @@ def main() -> None:
             shares[engine].append(least / float(line[engine]))
             text += f" {line[engine]:8.2f} {shares[engine][-1]:6.0%}"
         print(text)
+    print(f"bandwidth {min(speeds):.1f} to {max(speeds):.1f} GB/s, geometric mean {geometric_mean(speeds):.1f}")
     for engine in engines:
-        print(f"{engine}: {geometric_mean(shares[engine]):.0%} of the roofline in geometric mean")
+        print(
+            f"{engine}: {geometric_mean([float(line[engine]) for line in found]):.2f} ns a row, {geometric_mean(shares[engine]):.0%} of the roofline in geometric mean"
+        )
 
 
 if __name__ == "__main__":

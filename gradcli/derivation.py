@@ -310,7 +310,8 @@ def _laid_out(found: Derivation, tidied: Tidied, large: bool) -> Sheet:
     ]
     values = [Line(output, node, output) for output, node in zip(found.values, tidied.roots[count:], strict=False)]
     order = {label: i for i, label in enumerate(model.names)}
-    leaves = [label for node, label in found.graph.labels.items() if found.graph.ops[node] == "leaf"]
+    source = (found.engine or found).graph
+    leaves = [label for node, label in source.labels.items() if source.ops[node] == "leaf"]
     return Sheet(
         graph,
         tuple(Line(label, graph.arguments(n)[0] if n in kept else n) for n, label in definitions),
@@ -318,10 +319,20 @@ def _laid_out(found: Derivation, tidied: Tidied, large: bool) -> Sheet:
         tuple(values),
         names | shared,
         tuple(sorted(leaves, key=lambda label: order.get(label, -1))),
+        {output: _needs(found, output) for output in found.values},
         {label: number_text(items) for label, items in found.lists.items()},
         frozenset(taken),
         {n: number_text(model.point[n]) for n in CONSTANTS if n in model.names and n in model.point},
     )
+
+
+def _needs(found: Derivation, output: str) -> frozenset[str]:
+    """The leaves of an output, as the text has it where it has a name there."""
+    resolved = found.model.resolved
+    known = output in resolved.names
+    graph, node = (resolved.graph, resolved.names[output].node) if known else (found.graph, found.values[output])
+    marks = graph.reachable((node,))
+    return frozenset(label for n, label in graph.labels.items() if marks[n] and graph.ops[n] == "leaf")
 
 
 def _shared(found: Derivation, tidied: Tidied, labels: _Labels, names: Mapping[int, str]) -> dict[int, str]:

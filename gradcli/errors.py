@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import Self
+from typing import NamedTuple, Self
 from unicodedata import normalize
 
 from gradcli.source import Source, Span, visible
@@ -13,8 +12,7 @@ from gradcli.source import Source, Span, visible
 _LONGEST = 600  # characters of a message; what a user wrote may be a megabyte
 
 
-@dataclass(frozen=True)
-class Diagnostic:
+class Diagnostic(NamedTuple):
     """One message: `severity` is `error`, `warning` or `note`; `help` says what to do about it."""
 
     message: str
@@ -51,6 +49,10 @@ class GradcliError(Exception):
     def __init__(self, *diagnostics: Diagnostic) -> None:
         self.diagnostics = diagnostics
         super().__init__("\n".join(d.render() for d in diagnostics))
+
+    def __reduce__(self) -> tuple[type[Self], tuple[Diagnostic, ...]]:
+        """It comes back whole from another process."""
+        return type(self), self.diagnostics
 
     @classmethod
     def of(cls, message: str, span: Span | None = None, help: str | None = None) -> Self:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
-import numpy as np
-from numpy.typing import NDArray
+if TYPE_CHECKING:  # numpy.typing alone takes a tenth of the time that numpy takes
+    import numpy as np
+    from numpy.typing import NDArray
 
-Column: TypeAlias = NDArray[np.float64]
-Number: TypeAlias = float | Column
+Column: TypeAlias = "NDArray[np.float64]"
+Number: TypeAlias = "float | Column"
 
 
 @dataclass(frozen=True)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import NamedTuple
 
 _EXCERPT = 96  # characters of a line that a message shows at the most
 _BREAK = re.compile(r"\r\n?|\n")
@@ -20,8 +20,7 @@ def visible(text: str) -> str:
     return "".join(c if c.isprintable() or c == " " else c.encode("unicode_escape").decode() for c in text)
 
 
-@dataclass(frozen=True)
-class Part:
+class Part(NamedTuple):
     """One named piece of a source: a file, standard input, or the `-e` texts."""
 
     name: str
@@ -89,8 +88,7 @@ class Source:
         return start, found.start() if found else len(self.text)
 
 
-@dataclass(frozen=True)
-class Span:
+class Span(NamedTuple):
     """Characters `start` to `end` of a source."""
 
     source: Source

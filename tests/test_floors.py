@@ -55,10 +55,9 @@ UPWARD_TYPES = {
     ("zeros", "api"): "explains a Program: the parameter's type",
     ("readback", "derivation"): "reads back a derivative: the parameter's type",
 }
-UPWARD_LAZY: dict[tuple[str, str], str] = {
-}
+UPWARD_LAZY: dict[tuple[str, str], str] = {}
 ONLY_UNDER = {"click": {"cli"}}
-ONLY_LAZILY = {"scipy", "sympy", "mpmath", "polars", "dask", "distributed", "llvmlite"}
+ONLY_LAZILY = {"scipy", "sympy", "mpmath", "polars", "dask", "distributed", "pyarrow", "pandas", "llvmlite"}
 FORBIDDEN_MODULES = {"pickle", "marshal", "shelve", "dill", "cloudpickle"}
 FORBIDDEN_CALLS = {"eval", "exec", "compile", "__import__"}
 FORBIDDEN_METHODS = {"eval", "exec", "sympify", "parse_expr", "literal_eval", "lambdify"}

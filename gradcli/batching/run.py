@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Callable
+from collections.abc import Callable, Generator, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,9 +12,9 @@ from gradcli.batching.summary import Reporter, Summary
 from gradcli.batching.work import Piece, Work, pack
 from gradcli.errors import Diagnostic, FileError, GradcliError
 from gradcli.formats.cells import Fault, shorten
+from gradcli.formats.folder import Folder
 from gradcli.formats.parquet import Sink
 from gradcli.formats.target import Target
-from gradcli.runners import local
 
 
 class DataError(GradcliError):
@@ -37,9 +37,9 @@ class Policy:
 
 @dataclass
 class Outputs:
-    """Where things go: results, rejected rows."""
+    """Where things go: results, rejected rows. Into a folder workers write themselves."""
 
-    target: Target
+    target: Target | Folder
     rejects: Target | None = None
     sink: Sink | None = None
 
@@ -68,12 +68,18 @@ class Outputs:
 
 
 class Run:
-    """One run over one stream."""
+    """One run over one stream, whose pieces come in order from whatever runs the work."""
 
     def __init__(
-        self, work: Work, outputs: Outputs, policy: Policy, jobs: int, reporter: Reporter, summary: Summary
+        self,
+        work: Work,
+        outputs: Outputs,
+        policy: Policy,
+        pieces: Iterable[Piece],
+        reporter: Reporter,
+        summary: Summary,
     ) -> None:
-        self.work, self.outputs, self.policy, self.jobs = work, outputs, policy, jobs
+        self.work, self.outputs, self.policy, self.pieces = work, outputs, policy, pieces
         self.reporter, self.summary = reporter, summary
         self.base = 0  # data rows of earlier chunks of the same file
         self.source = -1
@@ -88,6 +94,8 @@ class Run:
         finally:
             self.summary.finish()
             self.reporter.clear()
+            if isinstance(self.pieces, Generator):
+                self.pieces.close()  # workers first
             self.outputs.discard()
             if self.outputs.rejects is not None:
                 self.outputs.rejects.commit()
@@ -96,7 +104,7 @@ class Run:
         self.outputs.write(pack(self.work.header(), self.work.shape.packing))
         if self.outputs.rejects is not None:
             self.outputs.rejects.write(_row("file", "row", "line", "column", "text", "reason"))
-        for piece in local.run(self.work, self.work.reader.chunks(), self.jobs):
+        for piece in self.pieces:
             self._take(piece)
             self.reporter.tick(self.summary)
         self._check_absent()

@@ -70,7 +70,7 @@ class Work:
     def __call__(self, chunk: Any) -> Piece:
         table = self.reader.parse(chunk, self.wanted)
         if self.plan.domains and table.rows:
-            self._enforce(table)
+            self.enforce(table)
         piece = Piece(chunk.source, chunk.number, chunk.line, b"", table.records, table.rows, 0, table.faults)
         if not table.rows:
             return piece
@@ -78,7 +78,8 @@ class Work:
         if missing is not None:
             piece.missing = int(np.count_nonzero(missing if table.bad is None else missing & ~table.bad))
         piece.seen = {n for n in self.plan.bound.absent if self._occurs(table, n)}
-        arrays = self._compute(table, piece)
+        arrays = self.compute(table)
+        self._look_for_nonfinite(table, arrays, piece)
         piece.data = self._encode(table, self._series(arrays, table.empty))
         return piece
 
@@ -91,7 +92,8 @@ class Work:
     def _inputs(self, table: Table, needed: Any) -> dict[str, NDArray[np.float64]]:
         return {n: table.values[i] for n, i in self.columns.items() if n in needed}
 
-    def _compute(self, table: Table, piece: Piece) -> list[NDArray[np.float64]]:
+    def compute(self, table: Table) -> list[NDArray[np.float64]]:
+        """The numbers of each result column."""
         results = [p.run(self._inputs(table, p.needed), threads=1) for p in self.plan.programs]
         arrays = []
         for column in self.plan.results:
@@ -104,7 +106,6 @@ class Work:
                 number = result.gradients.get(column.label)
                 number = result.retained[column.label] if number is None else number
             arrays.append(np.full(table.rows, number) if isinstance(number, float) else number)
-        self._look_for_nonfinite(table, arrays, piece)
         return arrays
 
     def _look_for_nonfinite(self, table: Table, arrays: list[NDArray[np.float64]], piece: Piece) -> None:
@@ -132,7 +133,7 @@ class Work:
                 earlier = piece.causes.get(cause, (0, table.records))
                 piece.causes[cause] = earlier[0] + count, min(earlier[1], table.record(int(rows[first])))
 
-    def _enforce(self, table: Table) -> None:
+    def enforce(self, table: Table) -> None:
         """Rows outside a domain are faults; missing values decide nothing."""
         outside: dict[int, str] = {}
         for program, text in zip(self.plan.domains, self.plan.domain_texts, strict=True):

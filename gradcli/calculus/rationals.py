@@ -20,14 +20,15 @@ def size(value: Rational) -> Rational:
 
 
 def bounded(value: Rational) -> Rational:
-    """The number itself while it is short, else the nearest float; whole numbers are plain integers."""
+    """The number itself while it is short, else the nearest float; whole numbers are plain integers.
+
+    Raises OverflowError where there is no float near it.
+    """
     if value.numerator.bit_length() + value.denominator.bit_length() > _BITS:
-        near = float(value)
-        if near == 0 or near in (float("inf"), float("-inf")):
+        near = float(value)  # OverflowError where there is none
+        if near == 0 or abs(near) == float("inf"):
             raise OverflowError("a coefficient out of range")
         value = Fraction(repr(near))
-        if value.numerator.bit_length() + value.denominator.bit_length() > 2 * _BITS:
-            raise OverflowError("a coefficient out of range")
     return whole(value)
 
 

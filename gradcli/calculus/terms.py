@@ -122,7 +122,11 @@ class Terms:
 
         for node, exponent in parts:
             factor = self._apart(node, exponent, put)
-            coefficient = coefficient if factor == 1 else bounded(coefficient * factor)
+            if factor != 1:
+                try:
+                    coefficient = bounded(coefficient * factor)
+                except OverflowError:  # stays a factor of its own
+                    put(self.number(factor), 1)
         if coefficient == 0:
             return self.zero
         for base, exponent in list(powers.values()) if self.bold else ():

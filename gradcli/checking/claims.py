@@ -14,19 +14,22 @@ from typing import Any
 
 from gradcli.api import Model, mixed_rows
 from gradcli.calculus.adjoint import MixedRows
-from gradcli.calculus.exact import evaluate
+from gradcli.calculus.exact import evaluate, evaluate_all
 from gradcli.calculus.specialise import specialise
 from gradcli.checking.branches import Branches
-from gradcli.checking.exactly import DIGITS, MORE, is_nan, leaves, near, rows_of, spell_both
+from gradcli.checking.exactly import DIGITS, MORE, MOST, is_nan, leaves, near, rows_of, spell_both
 from gradcli.checking.hints import Seen, hint
 from gradcli.checking.names import common_rows, empty_domain, placed, sampled_names
 from gradcli.checking.points import Floats, Point, Sampler, canonical, seed_of
 from gradcli.checking.rounded import slack
+from gradcli.checking.rounding import noise
+from gradcli.checking.shapes import raw
 from gradcli.errors import BindingError, Diagnostic
 from gradcli.graph import Graph
 from gradcli.language.lower import ClaimLine
 from gradcli.results import Check
 
+_LAST = 1700  # digits after which a point at which all of them cancel is given up
 _REFUSED = 400  # points in a row at which a condition does not hold
 
 
@@ -133,6 +136,9 @@ class ClaimCheck:
                 outcome = "undefined" if outcome == "skipped" else outcome
                 continue
             equal = self._equal(point, values, left[row], right[row], row)
+            if equal is None:
+                outcome = "undefined" if outcome == "skipped" else outcome
+                continue
             outcome = "equal" if equal else "wrong"
             if len(self.seen) < 40 or not equal:
                 self.seen.append(Seen(point, left[row], right[row], equal, frozenset(sides), own))
@@ -154,25 +160,35 @@ class ClaimCheck:
         left, right, holds = (v * rows if len(v) == 1 else v for v in (left, right, holds))
         return left, right, holds
 
-    def _equal(self, point: Point, values: dict[str, Any], left: Any, right: Any, row: int) -> bool:
+    def _equal(self, point: Point, values: dict[str, Any], left: Any, right: Any, row: int) -> bool | None:
+        """Whether the sides are equal in a row; None where all digits cancel, so that nobody can say."""
         if near(left, right, 0):
             return True
         if is_nan(left) or is_nan(right) or math.inf in (abs(left), abs(right)):
             return False
         graph, at = self._graph(point)
         sides = [at[n] for n in self.nodes[:2]]
-        again = (rows_of(v) for v in evaluate(graph, sides, values, MORE))
-        more_left, more_right = (v[row if len(v) > 1 else 0] for v in again)
-        gap, more_gap = abs(left - right), abs(more_left - more_right)
-        if more_gap <= gap * type(gap)(10) ** -(MORE - DIGITS) * 10**20:
-            return True  # what differs is rounding at fifty digits: it goes when there are more
+        gap = abs(left - right)
+        for digits in (MORE, MOST, _LAST):
+            # what differs may be rounding: it goes when there are more digits
+            found = evaluate_all(graph, sides, values, digits)
+            more_left, more_right = (_at(raw(found[n]), row) for n in sides)
+            more_gap = abs(more_left - more_right)
+            if near(more_left, more_right, 0) or more_gap <= gap * type(gap)(10) ** (DIGITS + 20 - digits):
+                return True
+            if more_gap > sum(_at(noise(graph, found, n, digits), row) for n in sides):
+                return self._rounded(graph, sides, values, row, more_left, more_right)
+        return None
+
+    def _rounded(self, graph: Graph, sides: list[int], values: dict[str, Any], row: int, left: Any, right: Any) -> bool:
+        """Whether the rounding of long constants explains that the sides differ."""
         allowed = slack(graph, sides, values, row)
-        if allowed and more_gap <= allowed:
-            size = max(abs(more_left), abs(more_right))
-            digits = float(-_log10(allowed / size)) if size else 15.0
-            self.judged = min(self.judged or 99.0, round(digits, 1))
-            return True
-        return False
+        if not allowed or abs(left - right) > allowed:
+            return False
+        size = max(abs(left), abs(right))
+        digits = float(-_log10(allowed / size)) if size else 15.0
+        self.judged = min(self.judged or 99.0, round(digits, 1))
+        return True
 
     def _wrong(self, tally: _Tally) -> Check:
         first = self.seen[-1]
@@ -211,6 +227,10 @@ class ClaimCheck:
 
 def _first(points: Iterator[Point], count: int) -> list[Point]:
     return [p for p, _ in zip(points, range(count), strict=False)]
+
+
+def _at(rows: Sequence[Any], row: int) -> Any:
+    return rows[row if len(rows) > 1 else 0]
 
 
 def _log10(number: Any) -> Any:

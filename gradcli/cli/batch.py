@@ -19,7 +19,13 @@ _COUNT = click.IntRange(min=0)
 
 
 _OPTIONS = (
-    click.option("-o", "--output", default="-", metavar="FILE", help="Where results go, whole or absent."),
+    click.option(
+        "-o",
+        "--output",
+        default="-",
+        metavar="FILE|DIR/",
+        help="Where results go, whole or absent; a folder of parts with --engine dask.",
+    ),
     click.option("--in-format", type=_FORMATS, help="Format of the data; by default what the suffix says."),
     click.option(
         "--out-format",
@@ -87,6 +93,13 @@ _OPTIONS = (
         metavar="N",
         help="Workers.  [default: all cores, at most 8]",
     ),
+    click.option(
+        "--engine",
+        type=click.Choice(["local", "dask"]),
+        help="The cores of this machine, or a Dask cluster: on this machine with -j workers, or that of --scheduler.  "
+        "[default: local]",
+    ),
+    click.option("--scheduler", metavar="ADDRESS", help="A Dask scheduler, such as tcp://host:8786."),
     click.option(
         "-n",
         "--dry-run",

@@ -30,8 +30,9 @@ _COMMANDS = {
 _LONGEST = 300  # characters of the user's own words that a usage error repeats
 
 EXIT = """\b
-Exit status: 0 fine; 1 a gradient asked for by --print is none, or a warning under --strict; 2 wrong usage, unreadable
-file, bad expression or data; 3 internal error; 130 interrupted; 141 closed pipe."""
+Exit status: 0 fine; 1 a check failed, a gradient asked for by --print is none, more bad rows than --max-errors, or a
+warning under --strict; 2 wrong usage, unreadable file, bad expression or data; 3 internal error; 4 nothing was checked;
+130 interrupted; 141 closed pipe."""
 
 
 class Lazy(click.Group):

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import signal
 import sys
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -13,14 +14,17 @@ import click
 from gradcli.cli import inputs
 from gradcli.cli.output import FAILED, WRONG, Console, json_line
 from gradcli.cli.selection import Selection
-from gradcli.errors import Diagnostic, GradcliError
+from gradcli.errors import Diagnostic, FileError, GradcliError
 
 if TYPE_CHECKING:
-    from gradcli.batching.plan import Plan
+    from gradcli.batching.plan import Asked, Plan
     from gradcli.batching.run import Outputs, Run
-    from gradcli.batching.work import Shape, Work
+    from gradcli.batching.ship import Shipment
+    from gradcli.batching.work import Piece, Shape, Work
     from gradcli.formats.cells import Reading
-    from gradcli.formats.reader import Reader
+    from gradcli.formats.folder import Folder
+    from gradcli.formats.reader import Options, Reader
+    from gradcli.formats.target import Target
     from gradcli.source import Source
 
 
@@ -48,9 +52,21 @@ class Flags:
     encoding: str | None
     chunk_rows: int | None
     jobs: int | None
+    engine: str | None
+    scheduler: str | None
     dry_run: bool
     progress: bool
     summary: str | None
+
+    @property
+    def is_shipped(self) -> bool:
+        """Whether workers elsewhere do it."""
+        return self.engine == "dask" or self.scheduler is not None
+
+    @property
+    def folder(self) -> str | None:
+        """The output where it is a folder."""
+        return self.output if self.output.endswith("/") or Path(self.output).is_dir() else None
 
 
 class _Terminated(Exception):
@@ -77,37 +93,72 @@ class Job:
 
     def _prepared(self, source: Source, data: Sequence[str], bindings: dict[str, str]) -> int:
         from gradcli.batching.work import Work
-        from gradcli.formats.reader import Options, open_data
-        from gradcli.formats.records import CHUNK
-        from gradcli.formats.stream import expand, known_encoding
+        from gradcli.formats.reader import open_data
+        from gradcli.formats.stream import expand
         from gradcli.formats.target import check_distinct
-        from gradcli.runners.local import cores
+        from gradcli.runners import local
 
         flags = self.flags
         names = expand(data)
         check_distinct(names, (flags.output, flags.rejects, flags.summary))
-        jobs = flags.jobs or cores()
-        reader = open_data(
-            names,
-            Options(
-                flags.in_format,
-                _separator(flags.delimiter),
-                known_encoding(flags.encoding) if flags.encoding else None,
-                _names(flags.header),
-                max(1 << 20, min(CHUNK, (8 << 20) // jobs)),
-                flags.chunk_rows,
-            ),
-        )
-        plan = self._plan(source, bindings, reader)
+        self._check_engine()
+        jobs = flags.jobs or local.cores()
+        how = self._options(jobs)
+        reader = open_data(names, how)
+        columns = reader.header.names
+        asked, plan = self._plan(source, bindings, reader)
         if flags.dry_run:
             for line in plan.describe():
                 self.console.data(line)
             return self.console.status
         drop = self._policy_name() in ("skip", "fail")
         work = Work(reader, plan, self._shape(reader), drop, self._reading())
-        return self._go(work, jobs)
+        if not flags.is_shipped:
+            return self._go(work, lambda folder: local.run(work, reader.chunks(), jobs))
+        from gradcli.batching.ship import Shipment
+        from gradcli.formats.parts import Outline
 
-    def _plan(self, source: Source, bindings: dict[str, str], reader: Reader) -> Plan:
+        outline = Outline.of(reader, names, how)
+        values, renames = tuple(bindings.items()), tuple(_renames(flags.rename).items())
+        shipment = Shipment(source, values, renames, columns, asked, outline, work.shape, drop, self._reading())
+        return self._go(work, lambda folder: self._shipped(shipment, names, jobs, reader, folder))
+
+    def _check_engine(self) -> None:
+        flags = self.flags
+        if flags.scheduler is not None and flags.engine == "local":
+            raise click.UsageError("`--scheduler` is for `--engine dask`\nhelp: leave one of them out")
+        if flags.folder and not flags.is_shipped:
+            help = "name a file in it; `--engine dask` writes a folder of parts"
+            raise FileError.of(f"cannot write {flags.output}: it is a folder", help=help)
+
+    def _options(self, jobs: int) -> Options:
+        from gradcli.formats.reader import Options
+        from gradcli.formats.records import CHUNK
+        from gradcli.formats.stream import known_encoding
+
+        flags = self.flags
+        return Options(
+            flags.in_format,
+            _separator(flags.delimiter),
+            known_encoding(flags.encoding) if flags.encoding else None,
+            _names(flags.header),
+            max(1 << 20, min(CHUNK, (8 << 20) // jobs)),
+            flags.chunk_rows,
+        )
+
+    def _shipped(
+        self, shipment: Shipment, names: Sequence[str], jobs: int, reader: Reader, folder: str | None
+    ) -> Iterator[Piece]:
+        """The pieces that workers of a Dask cluster make; into a folder they write them themselves."""
+        from gradcli.batching.ship import pieces
+        from gradcli.formats.parts import cut
+        from gradcli.runners import dask
+
+        shipment = replace(shipment, folder=folder)
+        parts = cut(shipment.outline, names, shipment.part_bytes)
+        return pieces(parts, lambda p: dask.run(shipment.build, p, jobs, self.flags.scheduler), reader.progress)
+
+    def _plan(self, source: Source, bindings: dict[str, str], reader: Reader) -> tuple[Asked, Plan]:
         from gradcli.batching.bind import bind
         from gradcli.batching.plan import NAMES, Asked, check_template, plan
 
@@ -139,7 +190,7 @@ class Job:
             console.tell(
                 Diagnostic(f"{model.source.name} has no `domain` line", None, "`--domain` has no effect", "warning")
             )
-        return made
+        return asked, made
 
     def _policy_name(self) -> str:
         flags = self.flags
@@ -157,24 +208,28 @@ class Job:
         from gradcli.formats.headers import Dialect
 
         named, packing = by_suffix(self.flags.output) if self.flags.output != "-" else (None, "")
-        format = self.flags.out_format or named or (reader.format if reader.format != "parquet" else "csv")
+        usual = reader.format if reader.format != "parquet" or self.flags.folder else "csv"
+        format = self.flags.out_format or named or usual
         dialect = Dialect("\t", False) if format == "tsv" else Dialect()
         if format == "csv" and reader.format == "csv" and reader.dialect is not None:
             dialect = reader.dialect
         return Shape(format, dialect, packing if format != "parquet" else "", self.flags.nonfinite == "string")
 
-    def _go(self, work: Work, jobs: int) -> int:
+    def _go(self, work: Work, start: Callable[[str | None], Iterator[Piece]]) -> int:
+        """`start` gives the pieces; it is told the folder where there is one."""
         from gradcli.batching.run import LimitError, Outputs, Policy, Run
         from gradcli.batching.summary import Reporter, Summary
+        from gradcli.formats.folder import Folder
         from gradcli.formats.parquet import Sink
         from gradcli.formats.target import Target
 
         flags = self.flags
-        target = Target.open(flags.output)
-        rejects = None
+        target: Target | Folder = Folder.open(flags.output) if flags.folder else Target.open(flags.output)
+        rejects, sink = None, None
         try:
             rejects = Target.open(flags.rejects) if flags.rejects else None
-            sink = Sink(target.place, work.empty_frame()) if work.shape.format == "parquet" else None
+            if work.shape.format == "parquet" and not flags.folder:
+                sink = Sink(target.place, work.empty_frame())
         except BaseException:
             target.discard()
             raise
@@ -182,7 +237,7 @@ class Job:
         policy = Policy(self._policy_name(), flags.max_errors, flags.max_nonfinite, flags.missing)
         summary = Summary()
         reporter = Reporter(flags.progress or sys.stderr.isatty(), work.reader.progress)
-        run: Run = Run(work, outputs, policy, jobs, reporter, summary)
+        run: Run = Run(work, outputs, policy, start(target.place if flags.folder else None), reporter, summary)
         try:
             run.run()
         except LimitError as fault:

@@ -11,19 +11,17 @@ import math
 import operator
 import os
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from importlib import import_module
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gradcli.engine.program import Phase, Program
 from gradcli.primitives import TABLE
+from gradcli.results import Column, Number
 
-Column = NDArray[np.float64]
-Values = Mapping[str, "float | Column"]
+Values = Mapping[str, Number]
 
 TILE = 4096
 _CACHE_BYTES = 1 << 20  # what the registers of one worker may take: about half of a core's level-2 cache
@@ -244,6 +242,8 @@ def _run_columns(
     if workers == 1:
         work(0)
     else:
+        from concurrent.futures import ThreadPoolExecutor  # not for one point
+
         with ThreadPoolExecutor(workers) as pool:
             list(pool.map(work, range(workers)))
     for (name, _, target), tiles in zip(phase.reductions, partials, strict=True):

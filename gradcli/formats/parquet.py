@@ -135,4 +135,5 @@ def frame_of(kept: Any, results: Sequence[Any], numbers: dict[str, Any]) -> Any:
     import polars as pl
 
     columns = list(kept.get_columns()) if kept is not None else []
-    return pl.DataFrame([numbers.get(c.name, c) if c.dtype == pl.String else c for c in columns] + list(results))
+    made = [numbers.get(c.name, c) if c.dtype == pl.String else c for c in columns]
+    return pl.DataFrame(made + list(results)).rechunk()  # row groups are cut where frames have chunks

@@ -57,7 +57,7 @@ def open_data(names: Sequence[str], options: Options) -> Reader:
         if options.format is not None:
             raise FileError.of(f"{names[0]} is Parquet, not {options.format}", help="leave `--in-format` out")
         return ParquetReader(list(names), options, progress, first)
-    blocks = _text(first)
+    blocks = text_of(first)
     if known is None:
         head = next((b for b in blocks if b), b"")
         blocks = chain([head], blocks)
@@ -65,7 +65,7 @@ def open_data(names: Sequence[str], options: Options) -> Reader:
     return TextReader(list(names), known, options, progress, blocks)
 
 
-def _text(stream: Stream) -> Iterator[bytes]:
+def text_of(stream: Stream) -> Iterator[bytes]:
     """Decompressed text. Raises FileError for a container that is not read."""
     if stream.kind in _HELP or stream.kind == "parquet":
         remedy = f"unpack it first: {_HELP[stream.kind]}" if stream.kind in _HELP else "run it by itself"
@@ -108,7 +108,7 @@ class TextReader:
             stream = None
             if number:
                 stream = Stream.open(name, self.progress, self.options.encoding, self.options.chunk_bytes)
-                blocks = _text(stream)
+                blocks = text_of(stream)
             cutter = Cutter(name, cut_at, self.options.chunk_bytes, self.options.chunk_rows)
             for chunk in cutter.cut(blocks):
                 numbered = replace(chunk, number=number)

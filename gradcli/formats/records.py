@@ -45,11 +45,30 @@ def inside(quotes: Positions, places: Positions) -> NDArray[np.bool_]:
 
 
 class Cutter:
-    """Cuts blocks of one file. `separator` is None where nothing is quoted (TSV, NDJSON)."""
+    """Cuts blocks of one file. `separator` is None where nothing is quoted (TSV, NDJSON); `line` lines came before."""
 
-    def __init__(self, name: str, separator: int | None, size: int = CHUNK, rows: int | None = None) -> None:
+    def __init__(
+        self, name: str, separator: int | None, size: int = CHUNK, rows: int | None = None, line: int = 0
+    ) -> None:
         self.name, self.separator, self.size, self.rows = name, separator, size, rows
-        self.line = 0
+        self.line = line
+
+    def marks(self, blocks: Iterator[bytes]) -> Iterator[tuple[int, int]]:
+        """Where the file can be cut, about `size` bytes apart: the place behind a record, and the lines before it."""
+        held, at, wanted = b"", 0, self.size
+        for block in blocks:
+            held += block
+            if len(held) < wanted:
+                continue
+            rest = self._split(held)[2]
+            cut = len(held) - len(rest)
+            if cut:
+                self.line += int(np.count_nonzero(np.frombuffer(held, np.uint8, cut) == NEWLINE))
+                at += cut
+                yield at, self.line
+            elif len(rest) > LONGEST:
+                return  # whoever reads the rest says what is wrong
+            held, wanted = rest, self.size if cut else 2 * len(rest)
 
     def cut(self, blocks: Iterator[bytes]) -> Iterator[Chunk]:
         """Chunks of about `size` bytes; fewer when an empty block says that the pipe makes us wait."""
@@ -186,17 +205,23 @@ def fields_of(data: str, separator: str) -> Iterator[tuple[list[str], str, bool,
 
 
 def exact(data: bytes, separator: str) -> tuple[bytes, tuple[Fault, ...], bytes]:
-    """Whole records with regular quotes, faults where text follows a closing quote, and the rest."""
+    """Whole records with regular quotes, faults where text follows a closing quote, and the rest.
+
+    A record whose quotes are regular stays as it is, so that what is written does not depend on its neighbours.
+    """
     text = data.decode("utf-8", "surrogateescape")
     done: list[str] = []
     faults: list[Fault] = []
     end, line = 0, 0
+    mark = re.escape(separator)
+    field = rf'(?:"(?:[^"]|"")*+"|[^"{mark}\n]*+)'
+    is_regular = re.compile(rf"{field}(?:{mark}{field})*+\r?").fullmatch
     for cells, raw, sound, stop in fields_of(text, separator):
         if not sound:
             faults.append(
                 Fault(len(done), line + 1, "", raw, "text follows a closing quote", "double a quote that is text")
             )
-        done.append(separator.join(quoted(c, separator) for c in cells))
+        done.append(raw if is_regular(raw) else separator.join(quoted(c, separator) for c in cells))
         line += raw.count("\n") + 1
         end = stop
     whole = "".join(row + "\n" for row in done)

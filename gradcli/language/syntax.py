@@ -6,8 +6,7 @@ all a reader needs. Offsets count characters of `Source.text`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 Item: TypeAlias = tuple[str, Any, int, int]
 """`(kind, value, start, end)`; start to end is the whole sub-expression that ends here, with brackets around it.
@@ -21,8 +20,7 @@ Item: TypeAlias = tuple[str, Any, int, int]
 """
 
 
-@dataclass(frozen=True, slots=True)
-class Expression:
+class Expression(NamedTuple):
     """One expression; `start` to `end` are its characters."""
 
     code: tuple[Item, ...]
@@ -36,8 +34,7 @@ class Expression:
         return value if len(self.code) == 1 and kind == "name" else None
 
 
-@dataclass(frozen=True, slots=True)
-class NameRef:
+class NameRef(NamedTuple):
     """A name in `retain` or `output`; `x@1` keeps its number: the first definition of `x`."""
 
     name: str
@@ -45,8 +42,7 @@ class NameRef:
     end: int
 
 
-@dataclass(frozen=True, slots=True)
-class Definition:
+class Definition(NamedTuple):
     """`name = expression`."""
 
     name: str
@@ -57,8 +53,7 @@ class Definition:
     end: int
 
 
-@dataclass(frozen=True, slots=True)
-class Function:
+class Function(NamedTuple):
     """`name(a, b) = expression`."""
 
     name: str
@@ -71,8 +66,7 @@ class Function:
     end: int
 
 
-@dataclass(frozen=True, slots=True)
-class Bare:
+class Bare(NamedTuple):
     """An expression without a name."""
 
     expression: Expression
@@ -80,8 +74,7 @@ class Bare:
     end: int
 
 
-@dataclass(frozen=True, slots=True)
-class Const:
+class Const(NamedTuple):
     """`const name = expression`, or `const name`."""
 
     name: str
@@ -92,8 +85,7 @@ class Const:
     end: int
 
 
-@dataclass(frozen=True, slots=True)
-class Retain:
+class Retain(NamedTuple):
     """`retain n, m`."""
 
     names: tuple[NameRef, ...]
@@ -101,8 +93,7 @@ class Retain:
     end: int
 
 
-@dataclass(frozen=True, slots=True)
-class Output:
+class Output(NamedTuple):
     """`output o, p`."""
 
     names: tuple[NameRef, ...]
@@ -110,8 +101,7 @@ class Output:
     end: int
 
 
-@dataclass(frozen=True, slots=True)
-class Domain:
+class Domain(NamedTuple):
     """`domain 0 < x <= 5`."""
 
     expression: Expression
@@ -119,8 +109,7 @@ class Domain:
     end: int
 
 
-@dataclass(frozen=True, slots=True)
-class Claim:
+class Claim(NamedTuple):
     """`claim name: left = right if condition`."""
 
     name: str | None
@@ -131,16 +120,14 @@ class Claim:
     end: int
 
 
-@dataclass(frozen=True, slots=True)
-class Tolerance:
+class Tolerance(NamedTuple):
     """`kind` is default, absolute, percent or rounded; `text` the number of `within`, as written."""
 
     kind: str = "default"
     text: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Expect:
+class Expect(NamedTuple):
     """`expect left = right within …`; `text` is the right side when that is a number (`-1.50`), else None."""
 
     left: Expression
@@ -154,8 +141,7 @@ class Expect:
 Statement: TypeAlias = Definition | Function | Bare | Const | Retain | Output | Domain | Claim | Expect
 
 
-@dataclass(frozen=True, slots=True)
-class File:
+class File(NamedTuple):
     """All statements that parsed; `broken` are the names whose definitions did not: no later pass shall miss them."""
 
     statements: tuple[Statement, ...]

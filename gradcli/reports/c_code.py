@@ -138,7 +138,6 @@ def render(sheet: Sheet) -> str:
 
 def _function(sheet: Sheet, several: bool) -> str:
     names = Identifiers(_WORDS)
-    leaves = [f"double {names[label]}" for label in sheet.used()]
     labels = {node: names[label] for node, label in sheet.names.items()}
     spell = C(names)
 
@@ -149,6 +148,7 @@ def _function(sheet: Sheet, several: bool) -> str:
         return f"({written})" if sheet.graph.ops[node] in BOOLEAN else written
 
     (value,) = sheet.values
+    leaves = [f"double {names[label]}" for label in sheet.parameters(value.output)]
     title = f"gradient_{names[value.output]}" if several else "gradient"
     meaning = ", ".join(f"d[{i}] = {line.label}" for i, line in enumerate(sheet.results)).replace("*/", "* /")
     lines = [f"/* Returns {value.output.replace('*/', '* /')}; {meaning}. */",

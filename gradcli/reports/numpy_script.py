@@ -119,8 +119,7 @@ def render(sheet: Sheet) -> str:
 
 def _function(sheet: Sheet, several: bool) -> str:
     names = Identifiers(_WORDS)
-    leaves = [names[label] for label in sheet.used() if label not in sheet.lists]
-    labels = {node: names[label] for node, label in sheet.names.items()}
+        labels = {node: names[label] for node, label in sheet.names.items()}
     spell = Numpy(names, dict(sheet.lists))
 
     def text(node: int) -> str:
@@ -128,6 +127,7 @@ def _function(sheet: Sheet, several: bool) -> str:
         return f"np.where({written}, 1.0, 0.0)" if sheet.graph.ops[node] in BOOLEAN else written
 
     (value,) = sheet.values
+    leaves = [names[label] for label in sheet.parameters(value.output)]
     order = max((len(line.by) for line in sheet.results), default=1)
     word = "gradient" if order < 2 else "derivatives"
     title = f"{word}_{names[value.output]}" if several else word

@@ -27,6 +27,7 @@ class Sheet:
     """`definitions` are in an order in which each uses earlier ones only.
 
     `names`: nodes that are written by a name; `values`: the outputs themselves, for reports that return them too;
+    `leaves` in the order of the model, and what each output `needs` of them, also where formulas no longer show it;
     `lists`: columns of constants, by the label of their leaf; `taken`: names that the model uses; `defaults`: values of
     leaves that are called like a constant of the language, and must be defined before they can be used.
     """
@@ -37,6 +38,7 @@ class Sheet:
     values: tuple[Line, ...]
     names: Mapping[int, str]
     leaves: tuple[str, ...]
+    needs: Mapping[str, frozenset[str]]
     lists: Mapping[str, str]
     taken: frozenset[str]
     defaults: Mapping[str, str] = field(default_factory=dict)
@@ -58,6 +60,10 @@ class Sheet:
         marks = graph.reachable(line.node for line in (*self.definitions, *self.results, *self.values))
         found = {graph.labels[n] for n in range(len(graph)) if marks[n] and graph.ops[n] == "leaf"}
         return tuple(label for label in self.leaves if label in found)
+
+    def parameters(self, output: str) -> tuple[str, ...]:
+        """The leaves of an output, in the order of the model."""
+        return tuple(label for label in self.leaves if label in self.needs[output] and label not in self.lists)
 
 
 def occurrences(graph: Graph, roots: Iterable[int], most: int = 10**9) -> list[int]:

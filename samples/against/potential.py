@@ -1,7 +1,7 @@
 """The Lennard-Jones potential with a gradient written by hand in numpy: as a program, and as a function.
 
-    gradcli check potential.expr --against-command 'python potential.py'
-    python potential.py --check
+gradcli check potential.expr --against-command 'python potential.py'
+python potential.py --check
 """
 
 import sys

@@ -63,6 +63,13 @@ def test_size_of_a_rounding():
     assert float(uncertainty("0.797884560802865")) == pytest.approx(5e-16, rel=0.01)
 
 
+@pytest.mark.parametrize("seed", range(8))
+def test_tail_in_which_fifty_digits_cancel_is_no_difference(seed):
+    text = "x = 0.5; w = 2; o = tanh(w*x); domain -90 < x < 90 and -90 < w < 90"
+    assert last(f"{text}; claim d(o, x) = w*(1 - o^2)", seed=seed, points=12).verdict == "agrees"
+    assert last(f"{text}; claim d(o, x) = 1.001*w*(1 - o^2)", seed=seed, points=12).verdict == "wrong"
+
+
 def test_condition_steers_the_sampling():
     found = last("x = 1; y = x; claim abs(x) = x if 1000 < x < 1001", points=6)
     assert (found.verdict, found.points) == ("agrees", 6)

@@ -38,7 +38,7 @@ def test_columns_have_no_opinion():
 
 @pytest.fixture
 def helper():
-    made = symbolic.Helper(1.0)
+    made = symbolic.Helper(10.0)  # other jobs may keep the machine busy
     yield made
     made.end()
 
@@ -59,10 +59,12 @@ def test_one_child_for_many_questions(helper):
 
 
 def test_child_that_takes_too_long_is_ended(helper):
+    helper.limit = 1.0
     terms = "+".join(f"sin({k}*x)^{k % 7 + 2}*cos({k + 1}*x+y)*exp(-x*{k})" for k in range(1, 61))
     question = sides(f"x = 0.3; y = 0.2; f = {terms}; claim f = cos(f)")
     begun = time.monotonic()
     assert helper.ask(*question) == "unknown"
-    assert time.monotonic() - begun < 40
+    assert time.monotonic() - begun < 60
     assert helper._child is None
+    helper.limit = 10.0
     assert helper.ask(*sides("x = 0.3; y = x; claim 2*x = x + x")) == "zero"

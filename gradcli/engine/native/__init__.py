@@ -8,6 +8,6 @@ The same bits for any block size and number of threads: every lane depends on it
 not fill a vector go through the same code, padded.
 """
 
-from gradcli.engine.native.run import available, refusal, run
+from gradcli.engine.native.passes import available, refusal, run
 
 __all__ = ["available", "refusal", "run"]

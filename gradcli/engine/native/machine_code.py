@@ -25,8 +25,10 @@ from gradcli.engine.program import Phase, Program
 
 Rows = Callable[[int, int, int, int], None]
 Share = Callable[[int, int, int, int, int], None]
-MOST_OPERATIONS = 4000  # LLVM's time grows faster than the code
-_OPTIMISE = 1  # 2 and 3 take a tenth longer and give the same speed: there is nothing to find in a straight line
+MOST_OPERATIONS = 20_000  # two seconds of compiling
+# LLVM's levels: 2 and 3 find nothing more in a straight line than 1. The time of level 1 grows faster than the code, at
+# 500 operations it takes twice that of level 0, at 3000 twenty times, for code that is a quarter faster.
+_OPTIMISED = 500
 _HOW = "HOW"  # stands in the text for the way in which outputs are stored
 
 _ROWS = """define void @rows{n}(ptr %columns, ptr %scalars, i64 %low, i64 %high) {{
@@ -167,6 +169,7 @@ class Native:
     def __init__(self, program: Program, width: int) -> None:
         self.width, self.memory = width, Memory()
         self.text, tainted = source(program, width)
+        self.level = int(sum(len(phase.columns) for phase in program.phases) <= _OPTIMISED)
         self.phases = [k for k, phase in enumerate(program.phases) if has_columns(phase)]
         taints = tuple(
             -1 if column and number in tainted else taint
@@ -189,7 +192,7 @@ class Native:
         how = f"align {8 * self.width}, !nontemporal !1" if streaming else "align 1"
         module = llvm.parse_assembly(self.text.replace(_HOW, how))
         target = llvm.Target.from_default_triple().create_target_machine(
-            cpu=machine.processor, features=machine.features, opt=_OPTIMISE
+            cpu=machine.processor, features=machine.features, opt=self.level
         )
         engine = llvm.create_mcjit_compiler(module, target)
         engine.finalize_object()

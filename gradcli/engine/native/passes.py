@@ -163,9 +163,11 @@ class _Pass:
     def _sum(self, low: int, high: int, buffers: Sequence[Column], partials: Sequence[Column]) -> None:
         """Tile by tile as the ufunc sums contiguous numbers."""
         for (name, _, _), column, tiles in zip(self.phase.reductions, buffers, partials, strict=True):
-            reduce = execute.ufunc(name).reduce
-            for start in range(low, high, TILE):
-                tiles[start // TILE] = reduce(column[start - low : min(start + TILE, high) - low])
+            reduce, full = execute.ufunc(name).reduce, (high - low) // TILE * TILE
+            if full:  # each tile is contiguous: the bits are those of one call a tile
+                reduce(column[:full].reshape(-1, TILE), axis=1, out=tiles[low // TILE : (low + full) // TILE])
+            if low + full < high:
+                tiles[-1] = reduce(column[full : high - low])
 
 
 def _table(addresses: Sequence[int]) -> ctypes.Array[ctypes.c_void_p]:
