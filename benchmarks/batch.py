@@ -3,7 +3,8 @@
 
     GRADCLI='python -m gradcli' python benchmarks/batch.py --rows 1e6 csv ndjson parquet wide
 
-`wide` is a CSV of 50 columns with quoted text and 5 % missing, of which the model uses 5. Printed: the median of --repeat
+`wide` is a CSV of 50 columns with quoted text and 5 % missing, of which the model uses 5. Printed: the median of
+--repeat
 runs in seconds, the ratio, and the peak memory of gradcli.
 """
 
@@ -47,7 +48,8 @@ MORE = """
 import sys, polars as pl
 source, target = sys.argv[1:]
 def more(frame):
-    return frame.with_columns([pl.col(c).alias(c + ".again") for c in ("x1", "x2", "w1", "w2", "b")] + [pl.col("b").alias("o")])
+    again = [pl.col(c).alias(c + ".again") for c in ("x1", "x2", "w1", "w2", "b")]
+    return frame.with_columns([*again, pl.col("b").alias("o")])
 """
 
 
@@ -89,7 +91,8 @@ def measure(kind: str, rows: int, repeat: int) -> str:
                 peak = max(peak, usage.ru_maxrss / 1024) if name == "gradcli" else peak
         ours, theirs = (statistics.median(seconds[n]) for n in ("gradcli", "pass"))
         size = Path(source).stat().st_size / 1e6
-        return f"{kind:8s} {rows:>9d} rows {size:6.0f} MB  gradcli {ours:6.2f} s  pass {theirs:6.2f} s  ratio {ours / theirs:.2f}  {peak:.0f} MB"
+        times = f"gradcli {ours:6.2f} s  pass {theirs:6.2f} s  ratio {ours / theirs:.2f}"
+        return f"{kind:8s} {rows:>9d} rows {size:6.0f} MB  {times}  {peak:.0f} MB"
 
 
 def main() -> None:

@@ -19,7 +19,6 @@ from typing import Any
 
 from gradcli.compiled import Program, mixed_rows, no_gradient
 from gradcli.errors import BindingError, Diagnostic, FileError, did_you_mean, not_utf8
-from gradcli.explain import explain
 from gradcli.language.lower import Name, Resolved, lower
 from gradcli.results import Column, Explanation, Number
 from gradcli.source import Source, Span
@@ -161,6 +160,8 @@ class Model:
         >>> parse("x = 2; n = x^2; o = n + 1").explain(["n"])[0].reason
         '`n` on line 1 is an intermediate and not retained'
         """
+        from gradcli.explain import explain
+
         return explain(self, list(names), of, values)
 
     def derivative(self, of: str, *by: str) -> Model:

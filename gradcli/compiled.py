@@ -15,7 +15,6 @@ from gradcli.engine import execute
 from gradcli.engine.program import Program as MachineProgram
 from gradcli.engine.program import schedule
 from gradcli.errors import BindingError, Diagnostic, GradientError
-from gradcli.explain import cut
 from gradcli.graph import Graph
 from gradcli.leaves import requires_grad
 from gradcli.results import Number, Result
@@ -226,6 +225,8 @@ class Program:
 
 def no_gradient(model: Model, label: str, no_grad: Iterable[str]) -> GradientError:
     """`label` cannot be retained or asked for: it does not require grad. Names the cause."""
+    from gradcli.explain import cut  # for those who ask for what there is not
+
     name = model.find(label)
     why, remedy, span = cut(model, name, no_grad)
     return GradientError.of(f"`{label}` does not require grad: {why}", span or name.span, remedy)

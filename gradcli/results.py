@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from math import isfinite
 from typing import TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:  # numpy.typing alone takes a tenth of the time that numpy takes
@@ -29,6 +30,15 @@ class Result:
     values: Mapping[str, Number] = field(default_factory=dict)
     hessian: Mapping[str, Mapping[str, Number]] = field(default_factory=dict)
     rows: int = 1
+
+    @property
+    def finite(self) -> bool:
+        """Whether the value and all gradients are finite."""
+        numbers = [n for n in (self.value, *self.gradients.values(), *self.retained.values()) if n is not None]
+        columns = [n for n in numbers if not isinstance(n, float) and n.size]
+        return all(isfinite(n) for n in numbers if isinstance(n, float)) and all(
+            isfinite(n.min()) and isfinite(n.max()) for n in columns
+        )
 
 
 @dataclass(frozen=True)

@@ -245,7 +245,7 @@ def multiplied_out(t: Terms, monic: int) -> list[tuple[Rational, int]]:
 def distributed(t: Terms, coefficient: Rational, factors: list[Part]) -> int | None:
     """A product with a sum that a rule made, multiplied out where that is no longer."""
     whole_ = t.monomial(coefficient, tuple(factors), True)
-    if made_sum(t, whole_) is None or (len(factors) == 1 and abs(coefficient) != 1):
+    if made_sum(t, whole_) is None or (len(factors) == 1 and coefficient.denominator != 1):
         return None
     t.depth += 1
     spread = t.total([(m, c) for c, m in multiplied_out(t, whole_)], True)

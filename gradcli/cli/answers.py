@@ -139,7 +139,7 @@ class Questions:
         )
         values, _, _ = program.values({})
         result = program.run({})
-        if self.as_json or not self.console.quiet:
+        if not result.finite and (self.as_json or not self.console.quiet):
             from gradcli.origins import trouble
 
             self.console.tell(*trouble(program, result, values))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import click
@@ -81,7 +80,7 @@ def kept_by(selection: Selection, model: Model, console: Console) -> list[str] |
     try:
         return selection.retained(model, console)
     except GradientError as fault:
-        console.tell(*[replace(d, severity="warning") for d in fault.diagnostics])
+        console.tell(*[d._replace(severity="warning") for d in fault.diagnostics])
         return None
 
 

@@ -11,8 +11,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 
-from gradcli.engine.execute import TILE, Column, _bound, _run_scalars, _tainted, _Worker, combine
+from gradcli.engine.execute import TILE, _bound, _run_scalars, _tainted, _Worker, combine
 from gradcli.engine.program import Phase, Program
+from gradcli.results import Column
 
 _ROWS = 16 * TILE
 

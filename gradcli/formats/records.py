@@ -55,20 +55,20 @@ class Cutter:
 
     def marks(self, blocks: Iterator[bytes]) -> Iterator[tuple[int, int]]:
         """Where the file can be cut, about `size` bytes apart: the place behind a record, and the lines before it."""
-        held, at, wanted = b"", 0, self.size
+        held, at, wanted = bytearray(), 0, self.size
         for block in blocks:
             held += block
-            if len(held) < wanted:
-                continue
-            rest = self._split(held)[2]
-            cut = len(held) - len(rest)
-            if cut:
-                self.line += int(np.count_nonzero(np.frombuffer(held, np.uint8, cut) == NEWLINE))
-                at += cut
-                yield at, self.line
-            elif len(rest) > LONGEST:
-                return  # whoever reads the rest says what is wrong
-            held, wanted = rest, self.size if cut else 2 * len(rest)
+            while len(held) >= wanted:
+                piece = bytes(held[:wanted])
+                cut = len(piece) - len(self._split(piece)[2])
+                if cut:
+                    self.line += int(np.count_nonzero(np.frombuffer(piece, np.uint8, cut) == NEWLINE))
+                    at += cut
+                    yield at, self.line
+                elif wanted > LONGEST:
+                    return  # whoever reads the rest says what is wrong
+                del held[:cut]
+                wanted = self.size if cut else 2 * wanted
 
     def cut(self, blocks: Iterator[bytes]) -> Iterator[Chunk]:
         """Chunks of about `size` bytes; fewer when an empty block says that the pipe makes us wait."""

@@ -138,6 +138,8 @@ def render(sheet: Sheet) -> str:
 
 def _function(sheet: Sheet, several: bool) -> str:
     names = Identifiers(_WORDS)
+    (value,) = sheet.values
+    leaves = [f"double {names[label]}" for label in sheet.parameters(value.output)]
     labels = {node: names[label] for node, label in sheet.names.items()}
     spell = C(names)
 
@@ -147,8 +149,6 @@ def _function(sheet: Sheet, several: bool) -> str:
         written = write(sheet.graph, node, spell, labels)
         return f"({written})" if sheet.graph.ops[node] in BOOLEAN else written
 
-    (value,) = sheet.values
-    leaves = [f"double {names[label]}" for label in sheet.parameters(value.output)]
     title = f"gradient_{names[value.output]}" if several else "gradient"
     meaning = ", ".join(f"d[{i}] = {line.label}" for i, line in enumerate(sheet.results)).replace("*/", "* /")
     lines = [f"/* Returns {value.output.replace('*/', '* /')}; {meaning}. */",

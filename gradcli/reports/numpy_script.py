@@ -119,15 +119,15 @@ def render(sheet: Sheet) -> str:
 
 def _function(sheet: Sheet, several: bool) -> str:
     names = Identifiers(_WORDS)
-        labels = {node: names[label] for node, label in sheet.names.items()}
+    (value,) = sheet.values
+    leaves = [names[label] for label in sheet.parameters(value.output)]
+    labels = {node: names[label] for node, label in sheet.names.items()}
     spell = Numpy(names, dict(sheet.lists))
 
     def text(node: int) -> str:
         written = labels[node] if node in labels else write(sheet.graph, node, spell, labels)
         return f"np.where({written}, 1.0, 0.0)" if sheet.graph.ops[node] in BOOLEAN else written
 
-    (value,) = sheet.values
-    leaves = [names[label] for label in sheet.parameters(value.output)]
     order = max((len(line.by) for line in sheet.results), default=1)
     word = "gradient" if order < 2 else "derivatives"
     title = f"{word}_{names[value.output]}" if several else word

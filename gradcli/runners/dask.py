@@ -6,8 +6,11 @@ be sent again when its worker dies. A few tasks are on their way at a time.
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import secrets
+import signal
+import threading
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
 from typing import Any, TypeVar
@@ -45,9 +48,24 @@ def _task(name: str, part: Any) -> Any:
     from distributed import get_worker
 
     shipped: Any = get_worker().plugins[name]
-    if shipped.work is None:
-        shipped.work = shipped.build()
-    return shipped.work(part)
+    me = threading.get_ident()
+    shipped.running.add(me)
+    try:
+        if shipped.stopped:
+            return None  # nobody waits for it
+        if shipped.work is None:
+            shipped.work = shipped.build()
+        return shipped.work(part)
+    finally:
+        shipped.running.discard(me)
+
+
+async def _settle(name: str, dask_worker: Any) -> None:
+    """In a worker: until no task of ours runs, so that none writes where everything is being removed."""
+    shipped = dask_worker.plugins[name]
+    shipped.stopped = True
+    while shipped.running:
+        await asyncio.sleep(0.02)
 
 
 def _result(future: Any) -> Any:
@@ -89,6 +107,7 @@ def _shipped(client: Any, build: Callable[[], Any]) -> Iterator[str]:
 
     plugin: Any = WorkerPlugin()
     plugin.name, plugin.build, plugin.work = f"gradcli-{secrets.token_hex(8)}", build, None
+    plugin.running, plugin.stopped = set(), False
     try:
         client.register_plugin(plugin)
     except ImportError as fault:
@@ -97,6 +116,7 @@ def _shipped(client: Any, build: Callable[[], Any]) -> Iterator[str]:
         yield plugin.name
     finally:
         with contextlib.suppress(Exception):
+            client.run(_settle, plugin.name, on_error="ignore")
             client.unregister_worker_plugin(plugin.name)
 
 
@@ -112,6 +132,19 @@ def _quiet() -> Iterator[None]:
 
 
 @contextlib.contextmanager
+def _own_interrupts() -> Iterator[None]:
+    """Ctrl-C is for us: processes that start meanwhile, and later from the same threads, do not hear it."""
+    from multiprocessing import resource_tracker
+
+    resource_tracker.ensure_running()  # its start would unblock what is blocked here
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+
+
+@contextlib.contextmanager
 def _client(jobs: int, scheduler: str | None) -> Iterator[Any]:
     try:
         import distributed
@@ -120,11 +153,10 @@ def _client(jobs: int, scheduler: str | None) -> Iterator[Any]:
     connect: Any = distributed.Client
     start: Any = distributed.LocalCluster
     if scheduler is None:
-        with (
-            start(n_workers=jobs, threads_per_worker=1, processes=True, dashboard_address=None,
-                         memory_limit=0, silence_logs=50) as cluster,
-            connect(cluster) as client,
-        ):  # fmt: skip
+        with _own_interrupts():
+            cluster = start(n_workers=jobs, threads_per_worker=1, dashboard_address="127.0.0.1:0", memory_limit=0,
+                            silence_logs=50)  # fmt: skip
+        with cluster, connect(cluster) as client:
             yield client
         return
     try:

@@ -244,7 +244,7 @@ gamma(x)                     -> gamma(x)*digamma(x)^2 + gamma(x)*polygamma(1, x)
 lgamma(x)                    -> polygamma(1, x)
 gamma(x)/x                   -> gamma(x)*digamma(x)^2/x - 2*gamma(x)*digamma(x)/x^2 + gamma(x)*polygamma(1, x)/x + 2*gamma(x)/x^3
 sinc(x)                      -> where(x != 0, (-pi*sinpi(x) - 2*where(x != 0, (cospi(x) - sinc(x))/x, 0))/x, -pi^2/3)
-besselj(0, x)                -> besselj(2, x)/2 - besselj(0, x)/2
+besselj(0, x)                -> (besselj(2, x) - besselj(0, x))/2
 logit(x)                     -> 1/(x*(1 - x)^2) - 1/(x^2*(1 - x))
 hypot(x, 3)                  -> 1/sqrt(x^2 + 9) - x^2/(x^2 + 9)^1.5
 atan2(x, 1)                  -> -2*x/(x^2 + 1)^2

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import gzip
 import os
+import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -36,7 +38,7 @@ CLUSTER = """
 from distributed import LocalCluster
 
 if __name__ == "__main__":
-    with LocalCluster(n_workers=2, threads_per_worker=2, dashboard_address=None, silence_logs=50) as cluster:
+    with LocalCluster(n_workers=2, threads_per_worker=2, dashboard_address=":0", silence_logs=50) as cluster:
         print(cluster.scheduler_address, flush=True)
         input()
 """
@@ -94,7 +96,9 @@ def scheduler(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         ("d.parquet", ()),
     ],
 )
-def test_bytes_are_those_of_local(rows: Path, scheduler: str, tmp_path: Path, data: str, flags: tuple[str, ...]) -> None:
+def test_bytes_are_those_of_local(
+    rows: Path, scheduler: str, tmp_path: Path, data: str, flags: tuple[str, ...]
+) -> None:
     want = local(rows, "-e", MODEL, data, *flags)
     assert want.returncode == 0, want.stderr
     done = dask(rows, "-e", MODEL, data, "-o", str(tmp_path / "o"), "--scheduler", scheduler, *flags,
@@ -154,6 +158,25 @@ def test_a_killed_worker_changes_nothing(rows: Path, tmp_path: Path) -> None:
     assert all(p.name.startswith("part-") for p in parts)
     head = want.split(b"\n")[0] + b"\n"
     assert head + b"".join(p.read_bytes().removeprefix(head) for p in parts) == want
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_leaves_nothing(rows: Path, tmp_path: Path, number: int) -> None:
+    """Also where a terminal sends it to all processes."""
+    command = [sys.executable, "-c", SMALL.format(size=10_000), "batch", "-e", MODEL, "-o", f"{tmp_path}/out/",
+               "--chunk-rows", "1", "--engine", "dask", "-j", "2", "d.csv"]  # fmt: skip
+    process = subprocess.Popen(command, cwd=rows, stderr=subprocess.PIPE, start_new_session=True)
+    deadline = time.monotonic() + 60
+    while not list(tmp_path.glob(".out.*/part-*")) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    if number == signal.SIGINT:
+        os.killpg(process.pid, number)
+    else:
+        process.send_signal(number)
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == (130 if number == signal.SIGINT else 143), said
+    assert b"Traceback" not in said
+    assert not list(tmp_path.iterdir())
 
 
 def test_faults_have_their_places(rows: Path, scheduler: str, tmp_path: Path) -> None:

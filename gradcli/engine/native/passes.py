@@ -13,11 +13,12 @@ from itertools import count
 import numpy as np
 
 from gradcli.engine import execute
-from gradcli.engine.execute import TILE, Column, Values
+from gradcli.engine.execute import TILE, Values
 from gradcli.engine.memory import ALIGNMENT, address, aligned
 from gradcli.engine.native import host
 from gradcli.engine.native.machine_code import Native, programs
 from gradcli.engine.program import Phase, Program
+from gradcli.results import Column
 
 CHUNK = 16384  # rows that a thread takes at once: at two cores and 1e6 rows neither waits long for the other
 SHARED = 4 * CHUNK  # rows from which on waking another thread takes less time than it saves
