@@ -6,8 +6,9 @@
 
 In a `console` block each line that begins with `$ ` is run in the project's folder, and the lines below it are what a
 terminal shows; `> ` carries a command on. A command must end with status 0, the last one with N where the block is
-marked `console exit=N`, and any one that `$ echo $?` follows with what is printed there. `pycon` blocks are sessions of
-Python. What stands between `<!-- NAME -->` and `<!-- end NAME -->` comes from the function of that name below.
+marked `console exit=N`, and any one that `$ echo $?` follows with what is printed there. A block marked `needs=NAME` is
+left as it is where there is no such program or module. `pycon` blocks are sessions of Python. What stands between
+`<!-- NAME -->` and `<!-- end NAME -->` comes from the function of that name below.
 
 Processors differ in the last bit of exp and its like. An output is kept where only last digits differ, so that
 the files are the same on every machine.
@@ -18,11 +19,13 @@ from __future__ import annotations
 import contextlib
 import difflib
 import doctest
+import importlib.util
 import io
 import json
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -78,7 +81,7 @@ def surroundings() -> Iterator[None]:
 def run(command: str) -> Answer:
     """One command line: `gradcli ...` and `cat FILE` in this process, all else by the shell."""
     words = [] if _SHELL.search(re.sub(r"'[^']*'", "", command)) else shlex.split(command)
-    if words[:1] == ["gradcli"]:
+    if words[:1] == ["gradcli"] and words[1:2] != ["batch"]:  # batch takes signals and memory as its own
         return run_gradcli(words[1:])
     if words[:1] == ["cat"]:
         return Answer("".join(Path(name).read_text(encoding="utf-8") for name in words[1:]), 0)
@@ -168,8 +171,10 @@ def page(text: str, where: str = "") -> str:
 
     def fenced(found: re.Match[str]) -> str:
         kind, mark, body = found.groups()
-        said = re.fullmatch(r"\s*(?:exit=(\d+))?\s*", mark)
+        said = re.fullmatch(r"\s*(?:exit=(\d+))?\s*(?:needs=(\w+))?\s*", mark)
         assert said, f"{where}: {mark}"
+        if said[2] and not (shutil.which(said[2]) or importlib.util.find_spec(said[2])):
+            return found[0]
         made = transcript(body, int(said[1] or 0), where) if kind == "console" else session(body, names)
         return f"```{kind}{mark}\n{made}```"
 

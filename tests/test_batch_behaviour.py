@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -378,3 +379,146 @@ def test_environment_is_utf8(batch: Batch) -> None:
     )
     assert done.returncode == 0, done.stderr
     assert "\u03b1" in done.stdout.decode()
+
+
+@pytest.mark.parametrize("name", ["o.parquet", "o.csv"])
+def test_pc29_killed_half_way(batch: Batch, name: str) -> None:
+    """The input stays open, so the run is half way for sure; the next run removes what this one left."""
+    command = [*GRADCLI, "batch", "-e", "x^2", "-", "-o", name]
+    process = subprocess.Popen(command, cwd=batch.folder, stdin=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert process.stdin
+    process.stdin.write(b"x\n" + b"1\n" * 200_000)
+    process.stdin.flush()
+    deadline = time.monotonic() + 30
+    while not (strays := list(batch.folder.glob(f".{name}.gradcli-*"))) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    process.kill()
+    process.communicate(timeout=20)
+    assert strays
+    assert not (batch.folder / name).exists()
+    assert batch("x^2", "x\n1\n", "-o", name).returncode == 0
+    assert sorted(p.name for p in batch.folder.iterdir()) == ["data.csv", name]
+
+
+PEAK = """
+import resource, subprocess, sys
+done = subprocess.run([sys.executable, "-m", "gradcli", "batch", "-e", "x*y", "-"], stdout=subprocess.PIPE)
+print(done.stdout.count(b"\\n"), resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)
+"""
+
+
+def test_pc33_memory_of_a_pipe(batch: Batch) -> None:
+    """Five million rows take a minute; a tenth shows whether memory grows with the rows."""
+    peaks = []
+    block = b"".join(b"%d,%d.5\n" % (i, i) for i in range(10_000))
+    for blocks in (10, 50):
+        done = subprocess.run([sys.executable, "-c", PEAK], cwd=batch.folder, input=b"x,y\n" + block * blocks,
+                              capture_output=True, check=True, timeout=100)  # fmt: skip
+        lines, peak = map(int, done.stdout.split())
+        assert lines == 10_000 * blocks + 1
+        peaks.append(peak / 1024)
+    assert peaks[1] < 300
+    assert peaks[1] - peaks[0] < 60
+
+
+def test_pc33_first_output_before_the_input_ends(batch: Batch) -> None:
+    process = subprocess.Popen([*GRADCLI, "batch", "-e", "x*y", "-"], cwd=batch.folder, stdin=subprocess.PIPE,
+                               stdout=subprocess.PIPE)  # fmt: skip
+    assert process.stdin
+    assert process.stdout
+    process.stdin.write(b"x,y\n1,2\n")
+    process.stdin.flush()
+    assert process.stdout.readline() == b"x,y,value,dvalue_dx,dvalue_dy\n"
+    assert process.stdout.readline() == b"1,2,2.0,2.0,1.0\n"
+    process.communicate(timeout=20)
+
+
+def test_quotes_do_not_depend_on_the_neighbours(batch: Batch) -> None:
+    """A record is written again only when its own quotes are not as they should be."""
+    rows = ['"needless",1', '5"9 tall,2', '"two\nlines",3', "plain,4"]
+    data = "t,x\n" + "".join(r + "\n" for r in rows)
+    done = batch("2*x", data)
+    assert done.stdout.decode() == (
+        't,x,value,dvalue_dx\n"needless",1,2.0,2.0\n"5""9 tall",2,4.0,2.0\n"two\nlines",3,6.0,2.0\nplain,4,8.0,2.0\n'
+    )
+    assert batch("2*x", data, "--chunk-rows", "1").stdout == done.stdout
+    assert batch("2*x", "t,x\n" + rows[0] + "\n").stdout.endswith(b'"needless",1,2.0,2.0\n')
+
+
+# ---- what others read ----------------------------------------------------------------------------------------------
+
+ODD = 'id,x,note\n1,2,"a, ""b""\nc"\n2,-1,\n3,,=1+1\n'
+
+
+def test_jq_reads_it(batch: Batch) -> None:
+    if not shutil.which("jq"):
+        pytest.skip("no jq")
+    made = batch("o = log(x)", ODD, "--out-format", "ndjson").stdout
+    done = subprocess.run(["jq", "-c", "[.id, .o, .do_dx, .note]"], input=made, capture_output=True, check=True)
+    rows = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [r[:3] for r in rows] == [[1, 0.6931471805599453, 0.5], [2, None, None], [3, None, None]]
+    assert rows[0][3] == 'a, "b"\nc'
+
+
+def test_mlr_reads_it(batch: Batch) -> None:
+    if not shutil.which("mlr"):
+        pytest.skip("no mlr")
+    made = batch("o = log(x)", ODD).stdout
+    words = ["mlr", "--icsv", "--ojsonl", "put", "$twice = $o*2", "then", "cut", "-o", "-f", "note,twice"]
+    done = subprocess.run(words, input=made, capture_output=True, check=True)
+    first = json.loads(done.stdout.splitlines()[0])
+    assert first["note"] == 'a, "b"\nc'
+    assert first["twice"] == pytest.approx(2 * 0.6931471805599453, rel=1e-15)
+
+
+@pytest.mark.parametrize("kind", ["csv", "tsv", "ndjson", "parquet"])
+def test_duckdb_reads_it(batch: Batch, kind: str) -> None:
+    duckdb = pytest.importorskip("duckdb")
+    data = ODD.replace('"a, ""b""\nc"', "plain") if kind == "tsv" else ODD
+    done = batch("o = log(x)", data, "-o", f"o.{kind}")
+    assert done.returncode == 0, done.stderr
+    read = {"csv": "read_csv", "tsv": "read_csv", "ndjson": "read_json", "parquet": "read_parquet"}[kind]
+    rows = duckdb.sql(f"SELECT id, o, do_dx, note FROM {read}('{batch.folder}/o.{kind}') ORDER BY id").fetchall()
+    assert [int(r[0]) for r in rows] == [1, 2, 3]
+    assert rows[0][1:3] == (0.6931471805599453, 0.5)
+    assert rows[1][1] is None or rows[1][1] != rows[1][1]
+    assert rows[2][1] is None
+    assert rows[0][3] == ("plain" if kind == "tsv" else 'a, "b"\nc')
+
+
+# ---- published numbers ---------------------------------------------------------------------------------------------
+
+SHARED = Path(os.environ.get("GRADCLI_SHARED", Path(__file__).parent.parent.parent / "shared"))
+
+
+@pytest.mark.skipif(not (SHARED / "external" / "nist_strd.json").exists(), reason="no ../shared")
+def test_nist_sums_of_squares(tmp_path: Path) -> None:
+    """From CSV files through `grad --data`: the certified residual sums of squares, the same bits for any chunking."""
+    from gradcli.batching.bind import bind
+    from gradcli.batching.loss import Question, answer
+    from gradcli.formats.cells import Reading
+    from gradcli.formats.reader import Options, open_data
+    from gradcli.source import Source
+
+    sets = json.loads((SHARED / "external" / "nist_strd.json").read_text())
+    assert len(sets) > 20
+    for found in sets:
+        names = [*found["predictors"], "y"]
+        rows = [",".join(map(repr, row)) for row in zip(*(found[n] for n in names), strict=True)]
+        path = tmp_path / f"{found['name']}.csv"
+        path.write_text(",".join(names) + "\n" + "".join(r + "\n" for r in rows))
+        response = found["response"]
+        source = Source.of(f"rss = sum(({response} - ({found['formula']}))^2)")
+        values = dict(zip(found["parameters"], map(repr, found["certified"]), strict=True))
+
+        def value(
+            chunk: int | None, jobs: int, path: Path = path, source: Source = source, values: dict[str, str] = values
+        ) -> tuple[float, tuple[object, ...]]:
+            reader = open_data([str(path)], Options(chunk_rows=chunk))
+            bound = bind(source, values, reader.header.names, {})
+            (result,) = answer(bound, [Question("rss")], reader, False, Reading(), jobs)
+            return result.result.value, tuple(result.result.gradients.values())  # type: ignore[return-value]
+
+        want = value(None, 2)
+        assert want[0] == pytest.approx(found["rss"], rel=1e-7, abs=1e-20), found["name"]
+        assert value(1, 2) == value(7, 1) == want

@@ -28,7 +28,7 @@ FLOORS = (
     ("explain", "origins", "zeros"),  # why a number is what it is
     ("compiled",),
     ("api",),
-    ("checking", "batching", "derivation", "readback"),  # what a command does with models
+    ("checking", "batching", "derivation", "readback", "digits"),  # what a command does with models
     ("cli", "pytest_plugin", "__main__", ""),  # doors; "" is the package itself, which exports lazily
 )
 HEIGHT = defaultdict(lambda: WORKSHOPS, {room: height for height, rooms in enumerate(FLOORS) for room in rooms})

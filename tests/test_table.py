@@ -62,14 +62,16 @@ SPECIAL = {
     "gelu": Special("by normcdf (measured 5.3 and 4.4)", 7, 6),
     "_erfc": Special("scipy's exp(-x^2) rounds further out (measured 2.2)", reach=(0.0, 0.5)),
     "_erfcx": Special("scipy's exp(x^2) rounds further left (measured 7.4)", 10, reach=(0.0, 1.0), terms=True),
-    "gamma": Special("scipy's gamma and digamma (measured 3.5 and 4.3)", 5, 6),
+    "gamma": Special("scipy's gamma and digamma (measured 4.4 and 4.3)", 6, 6),
     "lgamma": Special("scipy near the zeros 1 and 2", value_near=1.0),
     "polygamma": Special("scipy's gamma and zeta (measured 5.0 and 5.3)", 7, 7),
     "_zeta": Special("scipy (measured 3.8 and 4.4)", 6, 6),
-    "beta": Special("scipy cancels from a + b = 171 on (measured 6.7e3)", 1e4, 1e4, reach=(1e-6, 1e3), terms=True),
+    "beta": Special(
+        "scipy cancels from a + b = 171 on (measured 6.7e3 and 9.5e3)", 1e4, 2e4, reach=(1e-6, 1e3), terms=True
+    ),
     "logbeta": Special("scipy cancels (measured 3.7e3 and 10.9)", 5e3, 16, 1.0, reach=(1e-6, 1e3), terms=True),
     "besselj": Special("scipy (measured 14 and 9.8 of the amplitude)", 20, 14, 0.1, 0.1, (1e-3, 1e5)),
-    "bessely": Special("scipy (measured 8.2 and 7.2 of the amplitude)", 11, 10, 0.1, 0.1, (1e-3, 1e5)),
+    "bessely": Special("scipy (measured 9.5 and 7.2 of the amplitude)", 13, 10, 0.1, 0.1, (1e-3, 1e5)),
     "besseli": Special("scipy (measured 9.8 and 8.8)", 13, 12, reach=(1e-3, 1e5)),
     "besselk": Special("scipy (measured 5.4 and 6.1, further out all digits)", 7, 8, reach=(1e-3, 300.0)),
 }

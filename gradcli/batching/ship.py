@@ -11,12 +11,11 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from gradcli import __version__
 from gradcli.batching.bind import bind
 from gradcli.batching.plan import Asked, plan
 from gradcli.batching.run import Outputs
 from gradcli.batching.work import Piece, Shape, Work, pack
-from gradcli.errors import FileError, GradcliError
+from gradcli.errors import GradcliError
 from gradcli.formats.cells import Reading
 from gradcli.formats.folder import part_name
 from gradcli.formats.parquet import Sink
@@ -43,17 +42,13 @@ class Shipment:
     drop: bool
     reading: Reading
     folder: str | None = None
-    version: str = __version__
 
     @property
     def part_bytes(self) -> int:
         return FILE if self.folder else PART
 
     def build(self) -> Callable[[Part], Done]:
-        """Called in a worker. Raises FileError for another version: bits might differ."""
-        if self.version != __version__:
-            fact = f"a worker has gradcli {__version__}, this is {self.version}"
-            raise FileError.of(fact, help="install the same version there")
+        """Called in a worker."""
         optional = self.outline.format == "ndjson"
         bound = bind(self.source, dict(self.values), self.columns, dict(self.renames), optional)
         work = Work(PartReader(self.outline), plan(bound, self.asked), self.shape, self.drop, self.reading)

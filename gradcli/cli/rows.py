@@ -6,11 +6,13 @@ import signal
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from gradcli import __version__
 from gradcli.cli import inputs
 from gradcli.cli.output import FAILED, WRONG, Console, json_line
 from gradcli.cli.selection import Selection
@@ -155,8 +157,9 @@ class Job:
         from gradcli.runners import dask
 
         shipment = replace(shipment, folder=folder)
+        build = partial(_build, shipment, __version__)
         parts = cut(shipment.outline, names, shipment.part_bytes)
-        return pieces(parts, lambda p: dask.run(shipment.build, p, jobs, self.flags.scheduler), reader.progress)
+        return pieces(parts, lambda p: dask.run(build, p, jobs, self.flags.scheduler), reader.progress)
 
     def _plan(self, source: Source, bindings: dict[str, str], reader: Reader) -> tuple[Asked, Plan]:
         from gradcli.batching.bind import bind
@@ -264,6 +267,14 @@ class Job:
                 file.commit()
             finally:
                 file.discard()
+
+
+def _build(shipment: Shipment, version: str) -> Any:
+    """In a worker. Raises FileError for another version: bits might differ."""
+    if version != __version__:
+        fact = f"a worker has gradcli {__version__}, this is {version}"
+        raise FileError.of(fact, help="install the same version there")
+    return shipment.build()
 
 
 def _separator(text: str | None) -> str | None:

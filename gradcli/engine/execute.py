@@ -119,7 +119,7 @@ def scalar_kernel(op: str) -> Callable[..., Any]:
     return lambda *arguments: float(function(*arguments))
 
 
-class _Worker:
+class Worker:
     """The registers of one thread: scalars, views of the inputs and outputs, buffers of its own."""
 
     def __init__(
@@ -156,7 +156,7 @@ class _Worker:
                 tiles[(low + start) // TILE] = reduce(column[start : start + TILE])
 
 
-def _bound(code: Sequence[tuple[str, int, tuple[int, ...]]]) -> list[tuple[int, Any, int, int, tuple[int, ...], int]]:
+def bound(code: Sequence[tuple[str, int, tuple[int, ...]]]) -> list[tuple[int, Any, int, int, tuple[int, ...], int]]:
     return [(len(a), kernel(op), a[0] if a else 0, a[1] if len(a) > 1 else 0, a, out) for op, out, a in code]
 
 
@@ -203,14 +203,14 @@ def run(
         scalars[program.rows_register] = float(rows)
     with np.errstate(all="ignore"):
         for phase in program.phases:
-            _run_scalars(phase, scalars)
+            run_scalars(phase, scalars)
             if phase.columns or phase.stores or phase.reductions:
                 _run_columns(program, phase, scalars, inputs, outputs, blocks, workers, block)
         results: list[float | Column] = [outputs[n] if column else scalars[n] for column, n in program.roots]
-        return _tainted(program, results)
+        return tainted(program, results)
 
 
-def _run_scalars(phase: Phase, scalars: list[Any]) -> None:
+def run_scalars(phase: Phase, scalars: list[Any]) -> None:
     for op, out, arguments in phase.scalars:
         if len(arguments) == 2:
             scalars[out] = scalar_kernel(op)(scalars[arguments[0]], scalars[arguments[1]])
@@ -230,12 +230,12 @@ def _run_columns(
 ) -> None:
     rows = blocks[-1][1] if blocks else 0
     partials = [np.empty((rows + TILE - 1) // TILE) for _ in phase.reductions]
-    code = _bound(phase.columns)
+    code = bound(phase.columns)
     shared = [np.float64(s) for s in scalars]
 
     def work(number: int) -> None:
         with np.errstate(all="ignore"):  # of this thread: numpy keeps it per context
-            worker = _Worker(program, shared, inputs, outputs, min(block, rows))
+            worker = Worker(program, shared, inputs, outputs, min(block, rows))
             for low, high in blocks[number::workers]:
                 worker.run(phase, code, low, high, partials)
 
@@ -250,7 +250,7 @@ def _run_columns(
         scalars[target] = combine(name, tiles)
 
 
-def _tainted(program: Program, results: list[float | Column]) -> list[float | Column]:
+def tainted(program: Program, results: list[float | Column]) -> list[float | Column]:
     """Where an output is nan, its gradients are nan: applied last, and only where there is a nan at all."""
     bad: dict[int, Any] = {}
     for number, source in enumerate(program.taints):

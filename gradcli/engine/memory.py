@@ -1,11 +1,12 @@
 """Where results of many rows are written: the memory of results that nobody holds any more serves the next run.
 
-A new array of a million rows costs more in page faults than the arithmetic that fills it. A program keeps what its own
-dropped results took, of one size, and no more of it than one run needs.
+A new array of a million rows costs more in page faults than the arithmetic that fills it. What dropped results took is
+kept, of one size, no more of it than one run needs, and up to a limit.
 """
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from numpy.typing import NDArray
 
 Column = NDArray[np.float64]
 ALIGNMENT = 64  # bytes: a cache line, and the widest vector
+KEPT = 1 << 28  # bytes that are kept at most
 SMALL = 1 << 15  # rows below which the C library keeps the memory at hand
 
 
@@ -54,7 +56,8 @@ class Memory:
             together = aligned(apart * count)
             return [together[i * apart : i * apart + rows] for i in range(count)]
         if rows != self._rows:
-            self._free, self._rows, self._most = [], rows, count
+            self._free, self._rows, self._most = [], rows, 0
+        self._most = max(self._most, min(count, KEPT // (8 * rows)))
         return [np.asarray(_Lease(self, self._take(rows))) for _ in range(count)]
 
     def _take(self, rows: int) -> Column:
@@ -67,3 +70,9 @@ class Memory:
     def give_back(self, block: Column) -> None:
         if len(block) == self._rows and len(self._free) < self._most:
             self._free.append(block)
+
+
+@cache
+def shared() -> Memory:
+    """The one of this process."""
+    return Memory()

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 
-from gradcli.engine.execute import TILE, _bound, _run_scalars, _tainted, _Worker, combine
+from gradcli.engine.execute import TILE, Worker, bound, combine, run_scalars, tainted
 from gradcli.engine.program import Phase, Program
 from gradcli.results import Column
 
@@ -36,20 +36,20 @@ def run(program: Program, scalars: Mapping[str, float], rows: int, pieces: Calla
         registers[program.rows_register] = float(rows)
     with np.errstate(all="ignore"):
         for phase in program.phases:
-            _run_scalars(phase, registers)
+            run_scalars(phase, registers)
             if phase.reductions:
                 _reduce(program, phase, registers, tiled(pieces()))
-        return [float(x) for x in _tainted(program, [registers[n] for _, n in program.roots])]
+        return [float(x) for x in tainted(program, [registers[n] for _, n in program.roots])]
 
 
 def _reduce(program: Program, phase: Phase, registers: list[float], blocks: Iterator[list[Column]]) -> None:
-    code = _bound(phase.columns)
+    code = bound(phase.columns)
     shared = [np.float64(s) for s in registers]
     found: list[list[Column]] = [[] for _ in phase.reductions]
     for arrays in blocks:
         rows = len(arrays[0])
         partials = [np.empty((rows + TILE - 1) // TILE) for _ in phase.reductions]
-        worker = _Worker(program, shared, arrays, (), min(rows, _ROWS))
+        worker = Worker(program, shared, arrays, (), min(rows, _ROWS))
         for low in range(0, rows, _ROWS):
             worker.run(phase, code, low, min(low + _ROWS, rows), partials)
         for tiles, partial in zip(found, partials, strict=True):

@@ -32,11 +32,11 @@ class Target:
         if name == "-":
             return cls(name, 1, None, None)
         try:
-            path = Path(os.path.realpath(name))
-            if path.exists() and not stat.S_ISREG(path.stat().st_mode):
-                if path.is_dir():
+            if Path(name).exists() and not stat.S_ISREG(Path(name).stat().st_mode):
+                if Path(name).is_dir():
                     raise FileError.of(f"cannot write {name}: it is a folder", help="name a file in it")
-                return cls(name, os.open(path, os.O_WRONLY), None, None)
+                return cls(name, os.open(name, os.O_WRONLY), None, None)
+            path = Path(os.path.realpath(name))
             sweep(path)
             temporary = path.with_name(f".{path.name[:200]}{_MARK}{os.getpid()}-{secrets.token_hex(4)}")
             descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)

@@ -48,6 +48,16 @@ def test_a_link_stays_a_link(tmp_path: Path) -> None:
     assert (tmp_path / "real").read_text() == "new"
 
 
+def test_pipes_behind_links_are_written_as_they_are(tmp_path: Path) -> None:
+    """`/dev/stderr` and `>(...)` are links to pipes."""
+    (tmp_path / "d.csv").write_text("x\n1\noops\n")
+    words = ["batch", "-q", "-e", "x", "d.csv", "--rejects", "/dev/stderr", "-o", "/dev/stdout"]
+    done = subprocess.run([*GRADCLI, *words],
+                          cwd=tmp_path, capture_output=True)  # fmt: skip
+    assert (done.returncode, done.stdout) == (0, b"x,value,dvalue_dx\n1,1.0,1.0\n")
+    assert done.stderr.splitlines()[1] == b"d.csv,2,3,x,oops,`oops` is not a number"
+
+
 def test_strays_go_living_ones_stay(tmp_path: Path) -> None:
     living = Target.open(str(tmp_path / "o.csv"))
     (tmp_path / ".o.csv.gradcli-1-dead").write_text("stray")

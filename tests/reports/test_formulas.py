@@ -305,8 +305,9 @@ def test_c_functions_give_value_and_gradients(tmp_path):
             helpers = [line for line in code.splitlines() if line.startswith("static inline")]
             sources.append((helpers, body.replace("double gradient(", f"double g{len(cases)}(")))
             arguments = ", ".join(str(POINT[n]) for n in names)
-            calls.append(f"r = g{len(cases)}({arguments}, d); printf(\"%.17g\", r); for (int i = 0; i < {len(names)}; i++) "
-                         'printf(" %.17g", d[i]); printf("\\n");')  # fmt: skip
+            loop = f"for (int i = 0; i < {len(names)}; i++)"
+            calls.append(f"r = g{len(cases)}({arguments}, d);" + r' printf("%.17g", r);')
+            calls.append(loop + r' printf(" %.17g", d[i]);' + "\n" + r'printf("\n");')
             cases.append((text, value, gradients))
     helpers = list(dict.fromkeys(h for hs, _ in sources for h in hs))
     program = "\n".join(["#include <math.h>", "#include <stdio.h>", *helpers, *(body for _, body in sources),
@@ -335,8 +336,9 @@ def test_c_names_what_it_lacks():
 def test_sql_expressions_in_duckdb(seed):
     import duckdb
 
-    steps = ("round", "mod", "fmod", "floordiv", "floor", "ceil", "trunc")  # jump where the last digit differs
-    text = grown(5000 + seed, {n: p for n, p in SIMPLE.items() if n not in steps}, "+-*/")
+    steps = {"round", "mod", "fmod", "floordiv", "floor", "ceil", "trunc"}  # jump where the last digit differs
+    partial = {"acosh", "asec", "acsc", "asech", "acoth", "atanh", "asin", "acos", "logit"}  # nan is the largest in SQL
+    text = grown(5000 + seed, {n: p for n, p in SIMPLE.items() if n not in steps | partial}, "+-*/")
     _, value, gradients = expected(text)
     if not np.isfinite([value, *gradients]).all():
         return

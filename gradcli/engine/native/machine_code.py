@@ -1,7 +1,7 @@
 """A program becomes machine code: for each phase one function over rows, all its registers values of LLVM.
 
-    rows(columns, scalars, low, high)              rows low to high, a multiple of the vector width
-    share(columns, scalars, next, rows, chunk)     chunks of rows, taken from a counter that threads share
+    rows(columns, scalars, low, high)                 rows low to high, a multiple of the vector width
+    share(rows, columns, scalars, next, end, chunk)   chunks of rows, taken from a counter that threads share
 
 `columns` points to the addresses of the inputs, the outputs and the columns to be reduced, `scalars` to the scalar
 registers. Both run without the interpreter lock.
@@ -14,21 +14,20 @@ import threading
 import weakref
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cache
 from typing import Any
 
-from gradcli.engine.memory import Memory
 from gradcli.engine.native import host
 from gradcli.engine.native.emit import Body, Module, Value
 from gradcli.engine.native.operations import Missing, apply
 from gradcli.engine.program import Phase, Program
 
 Rows = Callable[[int, int, int, int], None]
-Share = Callable[[int, int, int, int, int], None]
+Share = Callable[[int, int, int, int, int, int], None]
 MOST_OPERATIONS = 20_000  # two seconds of compiling
 # LLVM's levels: 2 and 3 find nothing more in a straight line than 1. The time of level 1 grows faster than the code, at
 # 500 operations it takes twice that of level 0, at 3000 twenty times, for code that is a quarter faster.
 _OPTIMISED = 500
+LLVM = threading.Lock()  # LLVM's context is used by one thread at a time
 _HOW = "HOW"  # stands in the text for the way in which outputs are stored
 
 _ROWS = """define void @rows{n}(ptr %columns, ptr %scalars, i64 %low, i64 %high) {{
@@ -45,7 +44,8 @@ done:
   fence seq_cst
   ret void
 }}
-define void @share{n}(ptr %columns, ptr %scalars, ptr %counter, i64 %rows, i64 %chunk) {{
+"""
+_SHARE = """define void @share(ptr %function, ptr %columns, ptr %scalars, ptr %counter, i64 %rows, i64 %chunk) {
 start:
   br label %take
 take:
@@ -56,11 +56,11 @@ take:
   %left = icmp ult i64 %low, %rows
   br i1 %left, label %work, label %done
 work:
-  call void @rows{n}(ptr %columns, ptr %scalars, i64 %low, i64 %high)
+  call void %function(ptr %columns, ptr %scalars, i64 %low, i64 %high)
   br label %take
 done:
   ret void
-}}
+}
 """
 
 
@@ -153,21 +153,21 @@ class _Writer:
 
 @dataclass(frozen=True)
 class Code:
-    """The functions of the phases that pass over rows, by number of the phase. `engine` keeps them alive."""
+    """The functions of the phases that pass over rows, by number of the phase, and where they are."""
 
     rows: dict[int, Rows]
-    share: dict[int, Share]
-    engine: Any
+    places: dict[int, int]
+    engine: Any  # keeps the code alive
 
 
 class Native:
-    """A program in LLVM's text, compiled when it first runs; and the memory that its dropped results left.
+    """A program in LLVM's text, compiled when it first runs.
 
     `rest` says which nans are yet to be shared by outputs, if any.
     """
 
     def __init__(self, program: Program, width: int) -> None:
-        self.width, self.memory = width, Memory()
+        self.width = width
         self.text, tainted = source(program, width)
         self.level = int(sum(len(phase.columns) for phase in program.phases) <= _OPTIMISED)
         self.phases = [k for k, phase in enumerate(program.phases) if has_columns(phase)]
@@ -182,31 +182,29 @@ class Native:
         """`streaming`: outputs go past the cache to memory; they must begin at whole vectors."""
         found = self._code.get(streaming)
         if found is None:
-            with llvm_lock():
+            with LLVM:
                 found = self._code.get(streaming) or self._code.setdefault(streaming, self._compiled(streaming))
         return found
 
     def _compiled(self, streaming: bool) -> Code:
-        llvm, machine = host.binding(), host.host()
-        assert machine is not None
         how = f"align {8 * self.width}, !nontemporal !1" if streaming else "align 1"
-        module = llvm.parse_assembly(self.text.replace(_HOW, how))
-        target = llvm.Target.from_default_triple().create_target_machine(
-            cpu=machine.processor, features=machine.features, opt=self.level
-        )
-        engine = llvm.create_mcjit_compiler(module, target)
-        engine.finalize_object()
-        place = engine.get_function_address
-        rows, share = _signature(2, 2), _signature(3, 2)
-        return Code(
-            {k: rows(place(f"rows{k}")) for k in self.phases},
-            {k: share(place(f"share{k}")) for k in self.phases},
-            engine,
-        )
+        engine = _engine(self.text.replace(_HOW, how), self.level)
+        places = {k: engine.get_function_address(f"rows{k}") for k in self.phases}
+        signature = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 2, *[ctypes.c_int64] * 2)
+        return Code({k: signature(place) for k, place in places.items()}, places, engine)
 
 
-def _signature(pointers: int, integers: int) -> Any:
-    return ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * pointers, *[ctypes.c_int64] * integers)
+def _engine(text: str, level: int) -> Any:
+    """Machine code from LLVM's text. Call it with the lock `LLVM`."""
+    llvm, machine = host.binding(), host.host()
+    assert machine is not None
+    module = llvm.parse_assembly(text)
+    target = llvm.Target.from_default_triple()
+    engine = llvm.create_mcjit_compiler(  # takes the target machine over, so that each needs its own
+        module, target.create_target_machine(cpu=machine.processor, features=machine.features, opt=level)
+    )
+    engine.finalize_object()
+    return engine
 
 
 def has_columns(phase: Phase) -> bool:
@@ -224,18 +222,13 @@ def source(program: Program, width: int) -> tuple[str, set[int]]:
     return module.text(functions), tainted
 
 
-@cache
-def llvm_lock() -> threading.Lock:
-    """LLVM's context is used by one thread at a time."""
-    return threading.Lock()
-
-
 class Programs:
     """The native form of programs, each made once and kept as long as its program lives."""
 
     def __init__(self) -> None:
         self._lock = threading.RLock()
         self._found: dict[int, tuple[weakref.ref[Program], Native | str]] = {}
+        self._share: tuple[Share, Any] | None = None
 
     def get(self, program: Program) -> Native | str:
         """The native form of a program, or why it has none."""
@@ -248,6 +241,16 @@ class Programs:
                     found = (weakref.ref(program, lambda _: self._forget(key)), _native(program))
                     self._found[key] = found
         return found[1]
+
+    def share(self) -> Share:
+        """The function that gives chunks of rows to a function of rows; the same for all programs."""
+        with self._lock:
+            if self._share is None:
+                with LLVM:
+                    engine = _engine(_SHARE, 1)
+                signature = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 4, *[ctypes.c_int64] * 2)
+                self._share = signature(engine.get_function_address("share")), engine
+            return self._share[0]
 
     def _forget(self, key: int) -> None:
         with self._lock:
@@ -268,6 +271,4 @@ def _native(program: Program) -> Native | str:
         return f"`{fault}` has no native form here"
 
 
-@cache
-def programs() -> Programs:
-    return Programs()
+PROGRAMS = Programs()

@@ -14,9 +14,9 @@ import numpy as np
 
 from gradcli.engine import execute
 from gradcli.engine.execute import TILE, Values
-from gradcli.engine.memory import ALIGNMENT, address, aligned
+from gradcli.engine.memory import ALIGNMENT, address, aligned, shared
 from gradcli.engine.native import host
-from gradcli.engine.native.machine_code import Native, programs
+from gradcli.engine.native.machine_code import PROGRAMS, Native
 from gradcli.engine.program import Phase, Program
 from gradcli.results import Column
 
@@ -35,7 +35,7 @@ def refusal(program: Program) -> str | None:
     """Why this program cannot run as native code, in a phrase; None if it can."""
     reason = host.refusal()
     if reason is None:
-        found = programs().get(program)
+        found = PROGRAMS.get(program)
         reason = found if isinstance(found, str) else None
     return reason
 
@@ -52,10 +52,10 @@ def run(
     inputs: list[Column] = [values[label] for label in program.column_inputs]  # type: ignore[misc]
     large = 8 * rows * (len(inputs) + program.output_count) > BEYOND_CACHE
     streaming = large and (out is None or all(address(o) % ALIGNMENT == 0 for o in out))
-    native = programs().get(program)
+    native = PROGRAMS.get(program)
     if isinstance(native, str):
         raise ValueError(native)
-    outputs = list(out) if out is not None else native.memory.columns(program.output_count, rows)
+    outputs = list(out) if out is not None else shared().columns(program.output_count, rows)
     columns = _Columns(inputs, outputs, rows, streaming)
     scalars: list[float] = [math.nan] * program.scalar_count
     for register, number in program.constants:
@@ -66,11 +66,11 @@ def run(
         scalars[program.rows_register] = float(rows)
     with np.errstate(all="ignore"):
         for k, phase in enumerate(program.phases):
-            execute._run_scalars(phase, scalars)
+            execute.run_scalars(phase, scalars)
             if k in native.phases:
                 _Pass(native, k, phase, scalars, columns).run(scalars, threads, block)
         results: list[float | Column] = [outputs[n] if column else scalars[n] for column, n in program.roots]
-        return execute._tainted(native.rest, results) if native.rest else results
+        return execute.tainted(native.rest, results) if native.rest else results
 
 
 class _Columns:
@@ -88,7 +88,7 @@ class _Pass:
         self.width, self.rows = native.width, columns.rows
         self.whole = self.rows - self.rows % self.width  # what fills vectors
         code = native.code(columns.streaming)
-        self.code, self.share = code.rows[number], code.share[number]
+        self.code, self.place = code.rows[number], code.places[number]
         self.phase, self.columns = phase, columns
         self.numbers = (ctypes.c_double * len(scalars))(*scalars)
         self.scalars = ctypes.addressof(self.numbers)
@@ -103,10 +103,10 @@ class _Pass:
     def _mapped(self, threads: int | None, step: int) -> None:
         table = _table(self.columns.addresses)
         places, counter = ctypes.addressof(table), ctypes.c_int64(0)
-        chunk = step or CHUNK
+        chunk, share = step or CHUNK, PROGRAMS.share()
 
         def work(_: int) -> None:
-            self.share(places, self.scalars, ctypes.addressof(counter), self.whole, chunk)
+            share(self.place, places, self.scalars, ctypes.addressof(counter), self.whole, chunk)
 
         if self.whole and threads is None and self.rows < SHARED:
             self.code(places, self.scalars, 0, self.whole)
