@@ -5,7 +5,7 @@
 >>> sorted(model.gradient())
 ['b', 'w', 'x']
 >>> model.compile(wrt=["x"]).run({"w": -3.5}).gradients["x"]
--3.0...
+-3.4500799212767...
 """
 
 from __future__ import annotations

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from math import inf
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -25,12 +26,16 @@ from gradcli.values import literal_columns
 if TYPE_CHECKING:
     from gradcli.derivation import Derivation
 
+Move: TypeAlias = Callable[[Any, int], Any]  # the value of the leaf of this number -> another
+
 _CLOSE = 1e-9  # of the larger of the result and its largest term
 _ROWS = 6  # of a column leaf that has no values
 _ORIGINS = 8  # leaves that are set to 0 one at a time
 _TERMS = 30  # of a sum that are looked at for the size of its largest
 _SHAKE = 1e-12  # by how much points are moved to see what rounding does
 _AMPLE = 100.0  # times that change
+_STEP = 1e-9  # away from a point where the engine has no number
+_DIRECTIONS = 4
 _NOTHING = 1e-30  # what is left of terms that cancel, evaluated to 60 digits
 _EXACT_NODES = 2_000  # of a graph that may be evaluated to many digits
 _EXACT_POINTS = 3
@@ -52,7 +57,7 @@ class Witness:
         self.roots = [line.node for line in found.lines]
         terms = [_terms(self.graph, root) for root in self.roots]
         flat = [t for ts in terms for t in ts]
-        numbers = self._run(self.graph, [*self.outputs, *self.roots, *flat])
+        numbers = self._run(_Text(self.graph, [*self.outputs, *self.roots, *flat], found.lists, {}))
         count = len(self.roots)
         self.primal, self.expected = numbers[:count], numbers[count : 2 * count]
         self.scales: list[Any] = []
@@ -99,28 +104,23 @@ class Witness:
         single = np.where(np.arange(count) == index, 0.0, random.uniform(0.5, 2.0, count))
         return np.concatenate([[middle], around, *draws, [0.0, 1.0, 2.0, -1.0], single]).astype(np.float64)
 
-    def _run(self, graph: Graph, roots: Sequence[int], lists: Mapping[str, Any] | None = None,
-             more: Mapping[str, Any] | None = None, shake: bool = False) -> list[Any]:  # fmt: skip
-        """The roots at all points, an array each; `shake` moves the points a little."""
-        move = 1 + _SHAKE if shake else 1.0
-        lists = self.found.lists if lists is None else lists
-        literals = {label: np.asarray(items, dtype=np.float64) for label, items in lists.items()}
+    def _run(self, text: _Text, move: Move = lambda value, _: value) -> list[Any]:
+        """The roots at all points, an array each; `move` takes every leaf elsewhere."""
+        literals = {label: np.asarray(items, dtype=np.float64) for label, items in text.lists.items()}
         if self.wide:
-            points = self.points
+            points, count = self.points, self._count()
             assert isinstance(points, dict)
-            values = {
-                **{n: v * move for n, v in points.items()},
-                **{n: np.full(self._count(), v) for n, v in (more or {}).items()},
-            }
-            flat = copy.copy(graph)
-            flat.columns = bytearray(b"\1") * len(graph)
-            return [np.asarray(n) for n in _evaluate(flat, roots, values, self._count())]
+            values = {n: move(v, i) for i, (n, v) in enumerate(points.items())}
+            values |= {n: np.full(count, v) for n, v in text.constants.items()}
+            flat = copy.copy(text.graph)
+            flat.columns = bytearray(b"\1") * len(flat)
+            return [np.asarray(n) for n in _evaluate(flat, text.roots, values, count)]
         found = []
         assert isinstance(self.points, list)
         for point in self.points:
-            values = {**{n: v * move for n, v in point.items()}, **literals, **(more or {})}
+            values = {n: move(v, i) for i, (n, v) in enumerate(point.items())} | literals | dict(text.constants)
             rows = next((len(v) for v in values.values() if np.ndim(v)), 1)
-            found.append([np.broadcast_to(n, (rows,)) for n in _evaluate(graph, roots, values, rows)])
+            found.append([np.broadcast_to(n, (rows,)) for n in _evaluate(text.graph, text.roots, values, rows)])
         return [np.concatenate(parts) for parts in zip(*found, strict=True)]
 
     def _count(self) -> int:
@@ -130,40 +130,64 @@ class Witness:
     # ---- the comparison ----
 
     def objection(self, sheet: Sheet, last: bool) -> str | None:
-        """The label of the first result that reads back as something else, or None. `last`: special points, where this
-        is the engine's own form, may differ in what is not a number."""
+        """The label of the first result that reads back as something else, or None.
+
+        `last`: this is the engine's own form, which may differ in noise, and in what is not a number at special points.
+        """
+        text = self._read(sheet)
+        got = self._run(text)
+        for i, line in enumerate(sheet.results):
+            bad = _differ(self.primal[i], self.expected[i], got[i], self.scales[i], last)
+            bad = bad[~self._noise(i, got[i])[bad]] if bad.size else bad
+            if last and 4 * bad.size <= np.size(self.expected[i]):
+                continue
+            bad = bad[~self._fills_gaps(text, i, got[i])[bad]] if bad.size else bad
+            if bad.size and not self._agree_exactly(text, i, got[i], bad):
+                return line.label
+        return None
+
+    def _read(self, sheet: Sheet) -> _Text:
+        """What the printed page means as a model."""
         model = Model(lower(Source.of(render(sheet), "formula")))
         resolved = model.resolved
         single = len(sheet.results) == 1
         labels = [model.outputs[-1]] if single else [model.find(line.label).label for line in sheet.results]
         nodes = [resolved.names[label].node for label in labels]
         lists = literal_columns(resolved)
+        graph, at = specialise(resolved.graph, set(self.found.columns) | set(lists), nodes)
         constants = {n: v for n, v in model.point.items() if n not in self.leaves}
-        columns = set(self.found.columns) | set(lists)
-        graph, at = specialise(resolved.graph, columns, nodes)
-        roots = [at[n] for n in nodes]
-        got = self._run(graph, roots, lists, constants)
-        for i, line in enumerate(sheet.results):
-            bad = _differ(self.primal[i], self.expected[i], got[i], self.scales[i], last)
-            bad = bad[~self._noise(i, got[i])[bad]] if bad.size else bad
-            if last and 4 * bad.size <= np.size(self.expected[i]):
-                continue  # the engine's own form: noise at a point where terms cancel
-            if bad.size and not self._agree_exactly(graph, roots[i], i, got[i], bad, constants):
-                return line.label
-        return None
+        return _Text(graph, [at[n] for n in nodes], lists, constants)
 
     def _noise(self, i: int, got: Any) -> Any:
         """Where two numbers differ no more than a result does when the leaves change in their last digits."""
         if self.shaken is None:
-            self.shaken = self._run(self.graph, self.roots, shake=True)
+            own = _Text(self.graph, self.roots, self.found.lists, {})
+            self.shaken = self._run(own, lambda value, _: value * (1 + _SHAKE))
         with np.errstate(all="ignore"):
             return np.abs(got - self.expected[i]) <= _AMPLE * np.abs(self.shaken[i] - self.expected[i])
 
-    def _agree_exactly(
-        self, graph: Graph, root: int, i: int, got: Any, rows: Any, constants: Mapping[str, Any]
-    ) -> bool:
+    def _fills_gaps(self, text: _Text, i: int, got: Any) -> Any:
+        """Where the engine has no number and the formula has the right one: at a point other than the model's own,
+        where the output and the formula are continuous, the formula is the derivative (by the mean value theorem).
+        """
+        gap = np.isfinite(self.primal[i]) & np.isfinite(got) & ~np.isfinite(self.expected[i])
+        if not self.wide or not gap.any():
+            return np.zeros_like(gap)
+        random = np.random.default_rng(21)
+        seen = np.zeros_like(gap)
+        for _ in range(_DIRECTIONS):
+            move = _shifted(_STEP * random.choice([-1.0, 1.0], len(self.leaves)))
+            near = self._run(_Text(self.graph, [self.outputs[i]], {}, {}), move)[0]
+            slope = self._run(text, move)[i]
+            there = np.isfinite(near) & np.isfinite(slope)
+            gap &= ~there | (_close(near, self.primal[i]) & _close(slope, got))
+            seen |= there
+        gap[:1] &= not self.found.model.point
+        return gap & seen
+
+    def _agree_exactly(self, text: _Text, i: int, got: Any, rows: Any) -> bool:
         """Whether both are the same number to many digits, where floats are too short to tell."""
-        if not self.wide or len(graph) > _EXACT_NODES or len(self.graph) > _EXACT_NODES:
+        if not self.wide or len(text.graph) > _EXACT_NODES or len(self.graph) > _EXACT_NODES:
             return False
         from gradcli.calculus.exact import evaluate
 
@@ -173,13 +197,33 @@ class Witness:
         for row in rows[:_EXACT_POINTS]:
             values = {n: float(v[row]) for n, v in self.points.items()}
             (want,) = evaluate(self.graph, [self.roots[i]], values, 60)
-            (have,) = evaluate(graph, [root], {**values, **constants}, 60)
+            (have,) = evaluate(text.graph, [text.roots[i]], {**values, **text.constants}, 60)
             scale = max(abs(want), abs(have), float(np.broadcast_to(self.scales[i], self.expected[i].shape)[row]))
             if not (abs(want) < inf and abs(have) < inf):
                 continue  # a pole that floats step over
             if abs(want - have) > max(_CLOSE * scale if scale < inf else 0.0, _NOTHING):
                 return False
         return True
+
+
+@dataclass(frozen=True)
+class _Text:
+    """A graph to evaluate: its roots, the columns written in it, and the values of its constants."""
+
+    graph: Graph
+    roots: Sequence[int]
+    lists: Mapping[str, Any]
+    constants: Mapping[str, Any]
+
+
+def _shifted(steps: Any) -> Move:
+    return lambda value, leaf: value + steps[leaf]
+
+
+def _close(a: Any, b: Any) -> Any:
+    """Whether two arrays differ by no more than a small step explains."""
+    with np.errstate(all="ignore"):
+        return np.abs(a - b) <= 1e-3 * (1 + np.abs(b))
 
 
 def _evaluate(graph: Graph, roots: Sequence[int], values: Mapping[str, Any], rows: int) -> list[Any]:

@@ -139,10 +139,13 @@ def masked_by(t: Terms, node: int, condition: int) -> bool:
     return all(c and c[2] == t.zero and c[0] in conditions for c in choices)
 
 
+_MOST_ALTERNATIVES = 32  # more are not compared with each other: a chain of choices would cost its square
+
+
 def alternatives(t: Terms, condition: int) -> set[int]:
-    """The conditions that are joined by `or`, and all that such a joint is made of."""
+    """The conditions that are joined by `or`, and all that such a joint is made of; of a long joint the last ones."""
     found, stack = {condition}, [condition]
-    while stack:
+    while stack and len(found) < _MOST_ALTERNATIVES:
         inner = t.called(stack.pop(), "or") or ()
         stack += [i for i in inner if i not in found]
         found.update(inner)

@@ -15,7 +15,6 @@ from gradcli.primitives import BOOLEAN, REDUCTIONS, TABLE
 
 _STRUCTURAL = OF_ONE_ROW | {"name", "detach", "spread", "rows"}
 _OVER_ROWS = frozenset(name for name, primitive in TABLE.items() if primitive.reduction)
-_FORMULAS = {name: primitive.formula for name, primitive in TABLE.items() if primitive.formula is not None}
 _TAKES_CONDITIONS = frozenset(("and", "or", "not", "_number"))
 _COMMUTES = frozenset(("add", "mul", "and", "or", "eq", "ne"))
 
@@ -40,7 +39,7 @@ class Machine(Graph):
             if self._all_spread(arguments):
                 return self._hoisted(op, arguments)
             arguments = tuple([self._inner(a) for a in arguments])
-        formula = _FORMULAS.get(op)
+        formula = TABLE[op].formula
         if formula is not None:
             return formula(*[Node(self, a) for a in arguments]).index
         if conditions and op not in _TAKES_CONDITIONS:

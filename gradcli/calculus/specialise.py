@@ -12,8 +12,11 @@ from gradcli.calculus.adjoint import derivative
 from gradcli.graph import Graph, Node
 from gradcli.primitives import TABLE, new_graph
 
-# What does not stay as it stands in a text of scalars.
-_CHANGED = frozenset(name for name, row in TABLE.items() if row.composite or row.reduction) | {"d"}
+
+def _stays(text: Graph) -> bool:
+    """Whether a text of scalars is a graph as it stands: no composites, no reductions, no derivatives asked for."""
+    ops = set(text.ops)
+    return "d" not in ops and not any(TABLE[op].composite or TABLE[op].reduction for op in ops if op in TABLE)
 
 
 def specialise(text: Graph, columns: Collection[str], roots: Iterable[int]) -> tuple[Graph, array[int]]:
@@ -21,7 +24,7 @@ def specialise(text: Graph, columns: Collection[str], roots: Iterable[int]) -> t
 
     Raises MixedRows from a `d` that would mix rows.
     """
-    if not columns and not text.lists and _CHANGED.isdisjoint(text.ops):
+    if not columns and not text.lists and _stays(text):
         return text.copy(shaped=True), array("i", range(len(text)))
     graph = new_graph()
     at = array("i", (-1,)) * len(text)
