@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import combinations_with_replacement
+from math import comb
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from gradcli.api import mixed_rows, no_gradient
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 _INLINE = 60  # operations and leaves of a formula that is written in one piece
 _TRY = 20_000  # of one whose size is tried out after tidying
 _WORTH = 5  # of what keeps the name it has in the model when it is written more than once
+_MANY = 10_000  # derivatives of one output
 _MOST = 10**9
 
 
@@ -71,6 +73,9 @@ def derive(model: Model, outputs: Sequence[str], wrt: Sequence[str] | None = Non
     where there is nothing to differentiate by.
     """
     by = _asked(model, wrt, no_grad) if order else []
+    if order > 1 and (count := comb(len(by) + order - 1, order)) > _MANY:
+        raise BindingError.of(f"{len(by)} names have {count} derivatives of order {order}",
+                              help=f"name those that matter with `--wrt`: at most {_MANY} are printed")  # fmt: skip
     paths = list(combinations_with_replacement(by, order))
     return along(model, {_label(output, path): (output, path) for output in outputs for path in paths}, outputs)
 

@@ -36,6 +36,8 @@ _SHAKE = 1e-12  # by how much points are moved to see what rounding does
 _AMPLE = 100.0  # times that change
 _STEP = 1e-9  # away from a point where the engine has no number
 _DIRECTIONS = 4
+_SMALL = 1e-3  # what such a step may change
+_SIDE = 1e-7  # for a difference quotient
 _NOTHING = 1e-30  # what is left of terms that cancel, evaluated to 60 digits
 _EXACT_NODES = 2_000  # of a graph that may be evaluated to many digits
 _EXACT_POINTS = 3
@@ -167,23 +169,35 @@ class Witness:
             return np.abs(got - self.expected[i]) <= _AMPLE * np.abs(self.shaken[i] - self.expected[i])
 
     def _fills_gaps(self, text: _Text, i: int, got: Any) -> Any:
-        """Where the engine has no number and the formula has the right one: at a point other than the model's own,
-        where the output and the formula are continuous, the formula is the derivative (by the mean value theorem).
+        """Where the engine has no number and the formula has the right one, at a point other than the model's own.
+
+        A first derivative is right where it is the slope that differences show. A higher one where the output and the
+        formula are continuous.
         """
         gap = np.isfinite(self.primal[i]) & np.isfinite(got) & ~np.isfinite(self.expected[i])
+        gap[:1] &= not self.found.model.point
         if not self.wide or not gap.any():
             return np.zeros_like(gap)
-        random = np.random.default_rng(21)
+        by = self.found.lines[i].by
+        first = len(by) == 1 and by[0] in self.leaves
         seen = np.zeros_like(gap)
-        for _ in range(_DIRECTIONS):
-            move = _shifted(_STEP * random.choice([-1.0, 1.0], len(self.leaves)))
-            near = self._run(_Text(self.graph, [self.outputs[i]], {}, {}), move)[0]
-            slope = self._run(text, move)[i]
-            there = np.isfinite(near) & np.isfinite(slope)
-            gap &= ~there | (_close(near, self.primal[i]) & _close(slope, got))
-            seen |= there
-        gap[:1] &= not self.found.model.point
+        for step in self._steps(self.leaves.index(by[0]) if first else -1):
+            move = _shifted(step)
+            there = self._run(_Text(self.graph, [self.outputs[i]], {}, {}), move)[0]
+            with np.errstate(all="ignore"):
+                slope = (there - self.primal[i]) / step.sum() if first else self._run(text, move)[i]
+            valid = np.isfinite(there) & np.isfinite(slope)
+            gap &= ~valid | (_close(slope, got) & (first | _close(there, self.primal[i])))
+            seen |= valid
         return gap & seen
+
+    def _steps(self, leaf: int) -> list[Any]:
+        """Small steps, one number a leaf: to both sides of one leaf, or in several directions."""
+        if leaf >= 0:
+            unit = np.eye(1, len(self.leaves), leaf)[0]
+            return [_SIDE * unit, -_SIDE * unit]
+        random = np.random.default_rng(21)
+        return [_STEP * random.choice([-1.0, 1.0], len(self.leaves)) for _ in range(_DIRECTIONS)]
 
     def _agree_exactly(self, text: _Text, i: int, got: Any, rows: Any) -> bool:
         """Whether both are the same number to many digits, where floats are too short to tell."""
@@ -223,7 +237,7 @@ def _shifted(steps: Any) -> Move:
 def _close(a: Any, b: Any) -> Any:
     """Whether two arrays differ by no more than a small step explains."""
     with np.errstate(all="ignore"):
-        return np.abs(a - b) <= 1e-3 * (1 + np.abs(b))
+        return np.abs(a - b) <= _SMALL * (1 + np.abs(b))
 
 
 def _evaluate(graph: Graph, roots: Sequence[int], values: Mapping[str, Any], rows: int) -> list[Any]:

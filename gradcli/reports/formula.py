@@ -19,9 +19,12 @@ _OVER_ROWS = {"gather": "sum", "min_rows": "min", "max_rows": "max", "prod_rows"
 
 def formula(graph: Graph, node: int) -> str:
     """The text of a node of any graph, simplified as a person would write it."""
-    from gradcli.calculus.tidy import tidy
+    from gradcli.calculus.tidy import PLAIN, tidy
 
-    tidied = tidy(graph, [node])
+    try:
+        tidied = tidy(graph, [node])
+    except OverflowError:
+        tidied = tidy(graph, [node], PLAIN)
     return write(tidied.graph, tidied.roots[0], Text())
 
 

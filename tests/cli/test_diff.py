@@ -113,6 +113,7 @@ def test_several_models_are_titled_in_the_comment_of_the_notation(cli):
         (["-e", "x*y", "--wrt", "q"], "no name `q`"),
         (["-e", "x*y", "--of", "q"], "no name `q`"),
         (["-e", "x +"], "error"),
+        (["-e", "+".join(f"x{i}^9" for i in range(40)), "--order", "4"], "40 names have 123410 derivatives of order 4"),
         (["-e", "x^2", "--order", "-1"], "invalid value for `--order`"),
         (["-e", "x^2", "--to", "cobol"], "invalid value for `--to`"),
         (["-e", "besselj(1, x)", "--to", "c"], "C has no `besselj`"),
