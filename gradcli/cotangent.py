@@ -196,18 +196,22 @@ def multiply(graph: Graph, c: int, factor: int) -> int:
         rest, divisor = graph.arguments(c)
         if divisor == factor:
             return rest
-        if graph.ops[factor] == "exp" and _one_plus(graph, divisor, factor):
-            # e/(1 + e) as sigmoid: where e overflows, a hand-written 1/(1 + exp(-x)) has slope 0, not 0*inf
-            return multiply(graph, rest, graph.add("sigmoid", graph.arguments(factor)[0]))
+        if graph.ops[factor] == "exp" and (k := _added_to(graph, divisor, factor)) is not None:
+            # e/(k + e) as sigmoid: where e overflows, a hand-written 1/(1 + exp(-x)) has slope 0, not 0*inf
+            u, number = graph.handle(graph.arguments(factor)[0]), graph.handle(k)
+            u = u if graph.number(k) == 1.0 else u - number.apply("log")
+            return multiply(graph, rest, graph.add("sigmoid", u.index))
     return graph.add("mul", c, factor)
 
 
-def _one_plus(graph: Graph, node: int, term: int) -> bool:
-    """Whether a node is 1 plus the term."""
+def _added_to(graph: Graph, node: int, term: int) -> int | None:
+    """The positive constant that a node adds to the term, or None where it is no such sum."""
     if graph.ops[node] != "add":
-        return False
+        return None
     a, b = graph.arguments(node)
-    return (a == term and graph.number(b) == 1.0) or (b == term and graph.number(a) == 1.0)
+    k = b if a == term else a if b == term else -1
+    number = graph.number(k)
+    return k if number is not None and 0 < number < float("inf") else None
 
 
 def divide(graph: Graph, c: int, factor: int) -> int:

@@ -196,13 +196,7 @@ def run(
     block = -(-block // TILE) * TILE if block else block_rows(program)
     blocks = [(low, min(low + block, rows)) for low in range(0, rows, block)] if program.output_count or inputs else []
     workers = max(1, min(threads or os.cpu_count() or 1, len(blocks)))
-    scalars: list[Any] = [math.nan] * program.scalar_count
-    for register, number in program.constants:
-        scalars[register] = number
-    for register, label in program.scalar_inputs:
-        scalars[register] = values[label]
-    if program.rows_register >= 0:
-        scalars[program.rows_register] = float(rows)
+    scalars = given_scalars(program, values, rows)
     with np.errstate(all="ignore"):
         for phase in program.phases:
             run_scalars(phase, scalars)
@@ -210,6 +204,18 @@ def run(
                 _run_columns(program, phase, scalars, inputs, outputs, blocks, workers, block)
         results: list[float | Column] = [outputs[n] if column else scalars[n] for column, n in program.roots]
         return tainted(program, results)
+
+
+def given_scalars(program: Program, values: Values, rows: int) -> list[Any]:
+    """The scalar registers with what is known before the first phase: constants, scalar leaves, the number of rows."""
+    scalars: list[Any] = [math.nan] * program.scalar_count
+    for register, number in program.constants:
+        scalars[register] = number
+    for register, label in program.scalar_inputs:
+        scalars[register] = values[label]
+    if program.rows_register >= 0:
+        scalars[program.rows_register] = float(rows)
+    return scalars
 
 
 def run_scalars(phase: Phase, scalars: list[Any]) -> None:

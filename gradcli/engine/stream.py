@@ -6,12 +6,11 @@ The same bits as `execute.run` on whole columns: rows are numbered over all piec
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 
-from gradcli.engine.execute import TILE, Worker, bound, combine, run_scalars, tainted
+from gradcli.engine.execute import TILE, Worker, bound, combine, given_scalars, run_scalars, tainted
 from gradcli.engine.program import Phase, Program
 from gradcli.results import Column
 
@@ -27,13 +26,7 @@ def passes(program: Program) -> int:
 
 def run(program: Program, scalars: Mapping[str, float], rows: int, pieces: Callable[[], Pieces]) -> list[float]:
     """The roots, all scalars. `pieces` begins a new pass: arrays in the order of `program.column_inputs`."""
-    registers = [math.nan] * program.scalar_count
-    for register, number in program.constants:
-        registers[register] = number
-    for register, label in program.scalar_inputs:
-        registers[register] = scalars[label]
-    if program.rows_register >= 0:
-        registers[program.rows_register] = float(rows)
+    registers = given_scalars(program, scalars, rows)
     with np.errstate(all="ignore"):
         for phase in program.phases:
             run_scalars(phase, registers)

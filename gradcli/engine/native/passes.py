@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import math
 import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -57,13 +56,7 @@ def run(
         raise ValueError(native)
     outputs = list(out) if out is not None else shared().columns(program.output_count, rows)
     columns = _Columns(inputs, outputs, rows, streaming)
-    scalars: list[float] = [math.nan] * program.scalar_count
-    for register, number in program.constants:
-        scalars[register] = number
-    for register, label in program.scalar_inputs:
-        scalars[register] = values[label]  # type: ignore[assignment]
-    if program.rows_register >= 0:
-        scalars[program.rows_register] = float(rows)
+    scalars = execute.given_scalars(program, values, rows)
     with np.errstate(all="ignore"):
         for k, phase in enumerate(program.phases):
             execute.run_scalars(phase, scalars)
