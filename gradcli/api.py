@@ -14,8 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from functools import cached_property
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gradcli.compiled import Program, mixed_rows, no_gradient
 from gradcli.errors import BindingError, Diagnostic, FileError, did_you_mean, not_utf8
@@ -23,6 +22,9 @@ from gradcli.language.lower import Name, Resolved, lower
 from gradcli.results import Column, Explanation, Number
 from gradcli.source import Source, Span
 from gradcli.values import as_number, evaluate_constants, literal_columns
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 __all__ = ["Model", "Program", "load", "match_names", "mixed_rows", "no_gradient", "parse", "read_source"]
 
@@ -44,6 +46,7 @@ def load(path: str | Path, **values: Any) -> Model:
     """Read a model from a UTF-8 file. Raises FileError and ModelError.
 
     >>> import tempfile
+    >>> from pathlib import Path
     >>> path = Path(tempfile.mkdtemp(), "square.expr")
     >>> path.write_text("y = x^2")
     7

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from difflib import get_close_matches
 from typing import NamedTuple, Self
 from unicodedata import normalize
 
@@ -110,6 +109,8 @@ def did_you_mean(name: str, known: Iterable[str]) -> str | None:
     if near is not None and near.lower() != name.lower():
         return f"did you mean {shown(near)} ({_points(near, name)}, not {_points(name, near)})?"
     if near is None:
+        from difflib import get_close_matches  # a millisecond that a model without a mistake need not wait
+
         matches = get_close_matches(name, names, n=1, cutoff=0.76 if len(name) < 6 else 0.6)
         near = matches[0] if matches else None
     return f"did you mean {shown(near)}?" if near else None

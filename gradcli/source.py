@@ -6,8 +6,10 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterable
 from functools import cached_property
-from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 _EXCERPT = 96  # characters of a line that a message shows at the most
 _BREAK = re.compile(r"\r\n?|\n")
@@ -44,7 +46,8 @@ class Source:
 
         Raises OSError, or UnicodeDecodeError whose `start` is the offset of the first bad byte.
         """
-        return cls([Part(str(path), Path(path).read_bytes().decode("utf-8-sig"))])
+        with open(path, "rb") as file:
+            return cls([Part(str(path), file.read().decode("utf-8-sig"))])
 
     def plus(self, text: str, name: str = "-e") -> Source:
         """The same source with one more part behind it."""

@@ -78,3 +78,37 @@ def test_importing_the_package_loads_nothing():
 def test_naming_a_public_name_loads_numpy_at_most():
     assert loaded_by("import gradcli; gradcli.GradcliError, gradcli.ModelError") == set()
     assert loaded_by("import gradcli; gradcli.parse('x = 2; y = x^2').gradient()") == {"numpy"}
+
+
+NEW = """
+import sys
+before = set(sys.modules)
+from gradcli.cli import main
+sys.argv = ["gradcli", *{words}]
+try:
+    main()
+except SystemExit as stop:
+    assert not stop.code
+print("\\n" + " ".join(set(sys.modules) - before))
+"""
+BEHIND_HELP = {"cli", "cli.group", "cli.inputs", "cli.options", "cli.output", "errors", "source"}
+BEHIND_GRAD = BEHIND_HELP | {
+    *("api", "columns", "compiled", "cotangent", "graph", "leaves", "primitives", "results", "values"),
+    *("calculus", "calculus.adjoint", "calculus.simplify", "calculus.specialise"),
+    *("cli.answers", "cli.data", "cli.grad", "cli.selection"),
+    *("engine", "engine.execute", "engine.program"),
+    *("language", "language.calls", "language.expressions", "language.inline", "language.lexer", "language.lower"),
+    *("language.parser", "language.resolved", "language.scope", "language.syntax"),
+}
+
+
+@pytest.mark.parametrize(
+    ("words", "ours"), [(["--help"], BEHIND_HELP), (["grad", "samples/neuron.expr"], BEHIND_GRAD)], ids=["help", "grad"]
+)
+def test_start_up_loads_these_modules_and_no_others(words, ours):
+    """A module more is a millisecond more for everybody; whoever adds one here has measured it."""
+    done = subprocess.run([sys.executable, "-c", NEW.format(words=words)], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    loaded = set(done.stdout.splitlines()[-1].split())
+    assert {m.removeprefix("gradcli.") for m in loaded if m.startswith("gradcli.")} == ours
+    assert not loaded & {"difflib", "json", "pathlib", "shlex", "tempfile", "urllib.parse"}

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import gc
 import os
 import re
 import sys
-from collections.abc import Sequence
 from importlib import import_module
-from pathlib import Path
 from typing import Any
 
 import click
@@ -83,16 +80,14 @@ def group() -> None:
     """
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the command and leave with its exit status."""
-    gc.disable()  # one short run over large acyclic structures: collections would only walk them
+def unicode_streams() -> None:
+    """A console that lacks a letter shows its escape; lines end in LF everywhere."""
     for stream in (sys.stdout, sys.stderr):
-        if hasattr(stream, "reconfigure"):  # a console that lacks a letter shows its escape; lines end in LF everywhere
+        if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace", newline="\n")
-    sys.exit(run([_utf8(a) for a in (sys.argv[1:] if arguments is None else arguments)]))
 
 
-def _utf8(word: str) -> str:
+def utf8(word: str) -> str:
     """An argument as UTF-8, whatever the locale says."""
     if word.isascii():
         return word
@@ -150,7 +145,7 @@ def _internal(fault: Exception) -> int:
     if os.environ.get("GRADCLI_DEBUG"):
         traceback.print_exception(fault)
     last: Any = traceback.extract_tb(fault.__traceback__)[-1]
-    place = f"{Path(last.filename).name}:{last.lineno}"
+    place = f"{os.path.basename(last.filename)}:{last.lineno}"
     remedy = "please report it with the command and the model; GRADCLI_DEBUG=1 shows the whole trace"
     _say(Diagnostic(f"internal error: {type(fault).__name__} at {place}: {str(fault)[:200]}", help=remedy))
     return INTERNAL

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import os
 import re
-import shlex
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING
 from unicodedata import normalize
 
@@ -88,19 +86,16 @@ def gather(ctx: click.Context, words: Sequence[str], expressions: Sequence[str],
 
 def exists(word: str) -> bool:
     """Whether there is a file of this name; a word that no file could be called is none."""
-    try:
-        return _place(word).exists()
-    except (OSError, ValueError):
-        return False
+    return os.path.exists(_place(word))
 
 
-def _place(word: str) -> Path:
+def _place(word: str) -> str:
     """The path of a word; under a locale without its letters, as the bytes of UTF-8."""
     try:
         os.fsencode(word)
     except UnicodeEncodeError:
-        return Path(os.fsdecode(word.encode("utf-8", "surrogateescape")))
-    return Path(word)
+        return os.fsdecode(word.encode("utf-8", "surrogateescape"))
+    return word
 
 
 def _read(path: str) -> Iterator[tuple[str, Source]]:
@@ -112,10 +107,12 @@ def _read(path: str) -> Iterator[tuple[str, Source]]:
     if not exists(path):
         raise FileError.of(f"{shown(path)} is neither a file nor a NAME=VALUE", help=_absent(path))
     place = _place(path)
-    if not place.is_dir():
+    if not os.path.isdir(place):
         yield path, _named(read_source(place), path)
         return
-    found = sorted(p for p in place.rglob("*.expr") if p.is_file())
+    from pathlib import Path
+
+    found = sorted(p for p in Path(place).rglob("*.expr") if p.is_file())
     if not found:
         raise FileError.of(f"no *.expr files in {shown(path)}", help="name a folder with models, or a file")
     for file in found:
@@ -131,6 +128,8 @@ def _named(source: Source, name: str) -> Source:
 
 def _absent(word: str) -> str:
     """What may be meant by a word that names nothing."""
+    import shlex
+
     name, equals, value = word.partition("=")
     if equals and value.startswith("=") and name.strip().isidentifier():
         return f"a value is given with one `=`: `{name.strip()}{value.strip()}`"
@@ -143,10 +142,11 @@ def _absent(word: str) -> str:
 
 def _near_file(word: str) -> str | None:
     try:
-        files = [p.name for p, _ in zip(_place(word).parent.iterdir(), range(_MANY), strict=False)]
+        with os.scandir(os.path.dirname(_place(word)) or ".") as entries:
+            files = [entry.name for entry, _ in zip(entries, range(_MANY), strict=False)]
     except (OSError, ValueError):
         return None
-    return did_you_mean(Path(word).name, files)
+    return did_you_mean(os.path.basename(word), files)
 
 
 def _standard_input() -> Source:

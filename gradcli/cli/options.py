@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shlex
 import sys
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
@@ -63,6 +62,8 @@ def not_an_option(
         near = did_you_mean(word.partition("=")[0], [*known, "--help"])
         remedy = near or f"see `{ctx.command_path} --help`"
         return click.UsageError(f"no option {shown(word.partition('=')[0])}\nhelp: {remedy}", ctx)
+    import shlex
+
     top = isinstance(command, click.Group)
     fact = f"{shown(word)} is {'no option' if top else 'neither an option nor a file'}"
     remedy = f"an expression is given with -e: `{'gradcli grad ' if top else ''}-e {shlex.quote(word)}`"
