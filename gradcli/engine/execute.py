@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 import operator
-import os
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from importlib import import_module
@@ -24,9 +23,12 @@ from gradcli.results import Column, Number
 Values = Mapping[str, Number]
 
 TILE = 4096
-# What the registers of one worker may take. Measured over 25 Feynman equations at 1e6 rows on two cores, ns a row:
-# 256 KB 17.4, 512 KB 15.7, 1 MB 12.5, 2 MB 10.8, 4 MB 11.1; below that calls queue for the interpreter lock.
-_CACHE_BYTES = 1 << 21
+# Rows of a block. Measured over 34 Feynman equations at 1e6 rows on one core, CPU time a row: 16384 rows 7.5 ns, 32768
+# 6.9, 65536 6.6, 131072 6.4. What is lost by leaving the nearest cache is little, and of few long calls two rarely want
+# the interpreter lock at once: the one that waits is woken by the system, which takes as long as 50,000 rows.
+BLOCK = 16 * TILE
+_LEAST = 4 * TILE  # rows below which a block is not cut for the sake of another thread
+_CACHE_BYTES = 1 << 23  # of the registers of one worker
 
 
 def _where(c: Any, a: Any, b: Any, out: Any) -> None:
@@ -122,14 +124,25 @@ def scalar_kernel(op: str) -> Callable[..., Any]:
 
 
 class Worker:
-    """The registers of one thread: scalars, views of the inputs and outputs, buffers of its own."""
+    """The registers of one thread: scalars, views of the inputs and outputs, buffers of its own.
+
+    `watched`: outputs in which a nan matters to others; `nans`: those of them that were seen to hold one.
+    """
 
     def __init__(
-        self, program: Program, scalars: Sequence[Any], inputs: Sequence[Column], outputs: Sequence[Column], block: int
+        self,
+        program: Program,
+        scalars: Sequence[Any],
+        inputs: Sequence[Column],
+        outputs: Sequence[Column],
+        block: int,
+        watched: Sequence[int] = (),
     ) -> None:
+        from gradcli.engine.memory import buffers  # not for one point
+
         self.program, self.inputs, self.outputs = program, inputs, outputs
-        self.floats = [np.empty(block) for _ in range(program.float_count)]
-        self.conditions = [np.empty(block, dtype=bool) for _ in range(program.condition_count)]
+        self.watched, self.nans = watched, set[int]()
+        self.floats, self.conditions = buffers(block, program.float_count, program.condition_count)
         self.registers: list[Any] = [*scalars, *inputs, *outputs, *self.floats, *self.conditions]
         self.block = block
 
@@ -156,6 +169,9 @@ class Worker:
             reduce, column = ufunc(name).reduce, r[source]
             for start in range(0, rows, TILE):
                 tiles[(low + start) // TILE] = reduce(column[start : start + TILE])
+        for number in self.watched:  # while the block is near: a pass of its own would cost as much as an operation
+            if np.isnan(np.minimum.reduce(self.outputs[number][low:high])):
+                self.nans.add(number)
 
 
 def bound(code: Sequence[tuple[str, int, tuple[int, ...]]]) -> list[tuple[int, Any, int, int, tuple[int, ...], int]]:
@@ -173,10 +189,24 @@ def combine(name: str, tiles: Column) -> float:
     return float(tiles[0])
 
 
-def block_rows(program: Program) -> int:
-    """Rows of a block: a multiple of the tile whose registers fit the cache, from 4096 to 65536."""
+def block_rows(program: Program, rows: int, workers: int) -> int:
+    """Rows of a block: whole tiles whose registers fit the cache, as many blocks for each worker."""
     registers = program.float_count + program.output_count + len(program.column_inputs) + 1
-    return min(16, max(1, _CACHE_BYTES // (8 * TILE * registers))) * TILE
+    most = min(BLOCK, max(_LEAST, _CACHE_BYTES // (8 * registers) // TILE * TILE))
+    count = max(1, -(-rows // most))
+    if rows >= workers * _LEAST:
+        count = -(-count // workers) * workers
+    return max(1, -(-rows // (count * TILE))) * TILE
+
+
+def _shares(program: Program, rows: int, threads: int | None, block: int | None) -> tuple[list[tuple[int, int]], int]:
+    """Blocks of rows, and how many workers take them."""
+    from gradcli.engine.threads import cores  # not for one point
+
+    threads = threads or cores()
+    step = -(-block // TILE) * TILE if block else block_rows(program, rows, threads)
+    blocks = [(low, min(low + step, rows)) for low in range(0, rows, step)]
+    return blocks, max(1, min(threads, len(blocks)))
 
 
 def run(
@@ -192,18 +222,25 @@ def run(
     `values` has a float or a contiguous float64 array for every input of the program.
     """
     inputs: list[Any] = [values[label] for label in program.column_inputs]
-    outputs = list(out) if out is not None else [np.empty(rows) for _ in range(program.output_count)]
-    block = -(-block // TILE) * TILE if block else block_rows(program)
-    blocks = [(low, min(low + block, rows)) for low in range(0, rows, block)] if program.output_count or inputs else []
-    workers = max(1, min(threads or os.cpu_count() or 1, len(blocks)))
+    outputs = list(out) if out is not None else _new_columns(program.output_count, rows)
+    blocks, workers = _shares(program, rows, threads, block) if program.output_count or inputs else ([], 1)
     scalars = given_scalars(program, values, rows)
+    nans: set[int] = set()
     with np.errstate(all="ignore"):
         for phase in program.phases:
             run_scalars(phase, scalars)
             if phase.columns or phase.stores or phase.reductions:
-                _run_columns(program, phase, scalars, inputs, outputs, blocks, workers, block)
+                nans |= _run_columns(program, phase, scalars, inputs, outputs, blocks, workers)
         results: list[float | Column] = [outputs[n] if column else scalars[n] for column, n in program.roots]
-        return tainted(program, results)
+        return tainted(program, results, lambda output: output in nans)
+
+
+def _new_columns(count: int, rows: int) -> list[Column]:
+    if not count:
+        return []
+    from gradcli.engine.memory import shared  # not for one point
+
+    return shared().columns(count, rows)
 
 
 def given_scalars(program: Program, values: Values, rows: int) -> list[Any]:
@@ -234,32 +271,48 @@ def _run_columns(
     outputs: list[Column],
     blocks: Sequence[tuple[int, int]],
     workers: int,
-    block: int,
-) -> None:
+) -> set[int]:
+    """One phase over the rows; the outputs that hold a nan, of those where it matters."""
     rows = blocks[-1][1] if blocks else 0
     partials = [np.empty((rows + TILE - 1) // TILE) for _ in phase.reductions]
-    code = bound(phase.columns)
-    shared = [np.float64(s) for s in scalars]
+    code, watched = bound(phase.columns), _watched(program, phase)
+    operands = [np.asarray(s, dtype=np.float64) for s in scalars]  # a call takes half the time that it does with floats
+    taken = iter(blocks)
+    nans: set[int] = set()
 
-    def work(number: int) -> None:
+    def work(_: int) -> None:
         with np.errstate(all="ignore"):  # of this thread: numpy keeps it per context
-            worker = Worker(program, shared, inputs, outputs, min(block, rows))
-            for low, high in blocks[number::workers]:
+            worker = Worker(program, operands, inputs, outputs, blocks[0][1] if blocks else 0, watched)
+            for low, high in taken:  # by whoever is ready for the next
                 worker.run(phase, code, low, high, partials)
+            nans.update(worker.nans)
 
     if workers == 1:
         work(0)
     else:
-        from concurrent.futures import ThreadPoolExecutor  # not for one point
+        from gradcli.engine.threads import in_threads
 
-        with ThreadPoolExecutor(workers) as pool:
-            list(pool.map(work, range(workers)))
+        in_threads(work, workers)
     for (name, _, target), tiles in zip(phase.reductions, partials, strict=True):
         scalars[target] = combine(name, tiles)
+    return nans
 
 
-def tainted(program: Program, results: list[float | Column]) -> list[float | Column]:
-    """Where an output is nan, its gradients are nan: applied last, and only where there is a nan at all."""
+def _watched(program: Program, phase: Phase) -> list[int]:
+    """The outputs of this phase whose nan others share."""
+    first = program.scalar_count + len(program.column_inputs)
+    written = {out - first for _, out, _ in phase.columns} | {number for _, number in phase.stores}
+    sources = [program.roots[source] for source in set(program.taints) if source >= 0]
+    return [number for column, number in sources if column and number in written]
+
+
+def tainted(
+    program: Program, results: list[float | Column], has_nan: Callable[[int], bool] | None = None
+) -> list[float | Column]:
+    """Where an output is nan, its gradients are nan: applied last, and only where there is a nan at all.
+
+    `has_nan`: whether the output column of a number has one, where that is known.
+    """
     bad: dict[int, Any] = {}
     for number, source in enumerate(program.taints):
         if source < 0:
@@ -269,7 +322,8 @@ def tainted(program: Program, results: list[float | Column]) -> list[float | Col
             if isinstance(value, float):
                 bad[source] = value != value
             else:
-                bad[source] = np.isnan(value) if len(value) and np.isnan(value.min()) else False
+                known = has_nan(program.roots[source][1]) if has_nan else len(value) and np.isnan(value.min())
+                bad[source] = np.isnan(value) if known else False
         where = bad[source]
         if where is False:
             continue

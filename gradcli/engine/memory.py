@@ -6,6 +6,7 @@ kept, of one size, no more of it than one run needs, and up to a limit.
 
 from __future__ import annotations
 
+import threading
 from functools import cache
 from typing import Any
 
@@ -15,6 +16,7 @@ from numpy.typing import NDArray
 Column = NDArray[np.float64]
 ALIGNMENT = 64  # bytes: a cache line, and the widest vector
 KEPT = 1 << 28  # bytes that are kept at most
+DESK = 1 << 24  # bytes of registers that a thread keeps at most
 SMALL = 1 << 15  # rows below which the C library keeps the memory at hand
 
 
@@ -76,3 +78,32 @@ class Memory:
 def shared() -> Memory:
     """The one of this process."""
     return Memory()
+
+
+class _Desk(threading.local):
+    """What a thread computes in, and keeps for its next run: new pages would cost as much as the arithmetic."""
+
+    def __init__(self) -> None:
+        self.numbers = aligned(0)
+
+
+@cache
+def _desk() -> _Desk:
+    return _Desk()
+
+
+def buffers(rows: int, floats: int, conditions: int) -> tuple[list[Column], list[NDArray[np.bool_]]]:
+    """Registers of this thread, each at the beginning of a cache line. Those of its last run are overwritten."""
+    line = ALIGNMENT // 8
+    apart = -(-rows // line) * line + line  # one line more: registers a power of two apart would share few cache sets
+    apart_conditions = -(-rows // ALIGNMENT) * line
+    together = apart * floats + apart_conditions * conditions
+    desk = _desk()
+    numbers = desk.numbers if len(desk.numbers) >= together else aligned(together)
+    if 8 * together <= DESK:
+        desk.numbers = numbers
+    truths = numbers[apart * floats :].view(np.bool_)
+    return (
+        [numbers[i * apart : i * apart + rows] for i in range(floats)],
+        [truths[i * 8 * apart_conditions :][:rows] for i in range(conditions)],
+    )

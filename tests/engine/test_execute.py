@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import gradcli
+from gradcli.engine.execute import BLOCK, block_rows
 from gradcli.primitives import callable_rows
 
 TILE = 4096
@@ -130,6 +131,19 @@ def test_every_function_has_the_same_bits_in_any_block_and_alone(name):
         np.testing.assert_array_equal([n[0] for n in numbers(short) if n is not None], [c[row] for c in columns])
 
 
+@pytest.mark.parametrize("rows", [0, 1, 4096, 16_384, 70_000, 100_000, 1_000_000, 10_000_000])
+@pytest.mark.parametrize("workers", [1, 2, 3, 64])
+def test_blocks_are_whole_tiles_and_shared_evenly(rows, workers):
+    machine = program("x*y").machine(frozenset("xy"))
+    block = block_rows(machine, rows, workers)
+    assert block % TILE == 0
+    assert TILE <= block <= BLOCK
+    count = -(-rows // block)
+    assert rows < workers * 4 * TILE or count >= workers
+    if workers * BLOCK < rows:  # the last round of blocks is nearly full
+        assert -(-count // workers) * workers * block < 1.2 * rows
+
+
 @pytest.mark.parametrize("block", [1000, 5000])
 def test_a_block_that_is_no_multiple_of_a_tile_is_refused_or_changes_no_sum(block):
     run = program("o = sum(x)").run
@@ -219,6 +233,27 @@ def test_a_nan_of_a_row_reaches_the_arrays_given():
     np.testing.assert_array_equal(out[1], [np.nan, 0.5])
 
 
+@pytest.mark.parametrize("row", [0, 4095, 4096, 69_999, 70_000, 149_999])
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_nan_in_any_block_reaches_its_row_and_no_other(row, threads):
+    x = column(150_000)
+    x[row] = -1.0
+    run = program("x*log(x)*w", engine="numpy").run
+    result = run({"x": x, "w": x + 2.0}, threads=threads)
+    for found in (result.value, result.gradients["x"], result.gradients["w"]):
+        np.testing.assert_array_equal(np.flatnonzero(np.isnan(found)), [row])
+    x[row] = 1.0
+    assert not any(np.isnan(found).any() for found in numbers(run({"x": x, "w": x + 2.0}, threads=threads)))
+
+
+def test_a_nan_of_one_phase_reaches_the_gradients_of_another():
+    x = column(9000)
+    x[7] = np.nan
+    result = program("w = x*log(x/mean(detach(x))); w", engine="numpy").run({"x": x}, threads=2)
+    assert np.isnan(result.value).all()
+    assert np.isnan(result.gradients["x"]).all()
+
+
 @pytest.mark.parametrize(
     "out",
     [
@@ -250,6 +285,29 @@ def test_a_result_shares_no_memory_with_an_input_or_an_earlier_result(text):
         a[:] = 99
     assert all_bits(compiled.run({"x": x})) == kept
     np.testing.assert_array_equal(x, [1, 2, 3])
+
+
+@pytest.mark.parametrize("engine", ["numpy", "native"])
+def test_a_result_that_is_held_is_not_written_by_the_next_run(engine):
+    compiled = program("x*x*y", engine=engine)
+    values = [{"x": column(50_000, i), "y": column(50_000, i + 9)} for i in range(4)]
+    results = [compiled.run(v) for v in values]
+    views = [r.gradients["x"][10:20] for r in results]
+    fresh = [all_bits(r) for r in results]
+    kept = [bits(v) for v in views]
+    del results
+    for v, expected in zip(values, fresh, strict=True):
+        assert all_bits(compiled.run(v)) == expected
+    assert [bits(v) for v in views] == kept
+
+
+def test_programs_in_turn_on_one_thread_do_not_mix():
+    """The registers of a thread are kept: two programs of different size, in turn, give what they give alone."""
+    small, large = program("sin(x)*x"), program("exp(sin(x)*w)*tanh(x*w)/(x + w)^2")
+    values = {"x": column(70_000), "w": column(70_000, 1)}
+    alone = all_bits(large.run(values, threads=1))
+    assert all_bits(small.run({"x": values["x"]}, threads=1)) == all_bits(small.run({"x": values["x"]}, block=4096))
+    assert all_bits(large.run(values, threads=1)) == alone
 
 
 def test_an_input_is_never_written():

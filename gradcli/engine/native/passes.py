@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-import os
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from functools import cache
+from collections.abc import Sequence
 from itertools import count
 
 import numpy as np
@@ -17,6 +14,7 @@ from gradcli.engine.memory import ALIGNMENT, address, aligned, shared
 from gradcli.engine.native import host
 from gradcli.engine.native.machine_code import PROGRAMS, Native
 from gradcli.engine.program import Phase, Program
+from gradcli.engine.threads import cores, in_threads
 from gradcli.results import Column
 
 CHUNK = 16384  # rows that a thread takes at once: at two cores and 1e6 rows neither waits long for the other
@@ -104,7 +102,7 @@ class _Pass:
         if self.whole and threads is None and self.rows < SHARED:
             self.code(places, self.scalars, 0, self.whole)
         elif self.whole:
-            _in_threads(work, min(threads or _cores(), -(-self.whole // chunk)))
+            in_threads(work, min(threads or cores(), -(-self.whole // chunk)))
         if self.whole < self.rows:
             self._last(places)
 
@@ -127,7 +125,7 @@ class _Pass:
                     self._block(low, min(low + step, self.rows), buffers)
                     self._sum(low, min(low + step, self.rows), buffers, partials)
 
-        _in_threads(work, min(threads or _cores(), -(-self.rows // step)))
+        in_threads(work, min(threads or cores(), -(-self.rows // step)))
         for (name, _, target), own in zip(reductions, partials, strict=True):
             scalars[target] = execute.combine(name, own)
 
@@ -166,27 +164,3 @@ class _Pass:
 
 def _table(addresses: Sequence[int]) -> ctypes.Array[ctypes.c_void_p]:
     return (ctypes.c_void_p * len(addresses))(*addresses)
-
-
-@cache
-def _cores() -> int:
-    return os.cpu_count() or 1
-
-
-@cache
-def _pool() -> ThreadPoolExecutor:
-    """Threads that stay: starting one takes as long as 50,000 rows."""
-    return ThreadPoolExecutor(max(1, _cores() - 1), "gradcli")
-
-
-def _in_threads(work: Callable[[int], None], workers: int) -> None:
-    """`work` in this thread and in others. The others may be busy; the work is shared by taking, not by dividing."""
-    others = [_pool().submit(work, i) for i in range(1, workers)]
-    work(0)
-    for other in others:
-        if not other.cancel():
-            other.result()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_pool.cache_clear)
