@@ -157,12 +157,20 @@ class Graph:
         self.ends.append(end)
         table[slot] = node
         if node > self._limit:
-            self._grow()
+            self._resize(4 * len(table))
         return node
 
-    def _grow(self) -> None:
-        table = array("i", (-1,)) * (4 * len(self._table))
-        mask = len(table) - 1
+    def reserve(self, more: int) -> None:
+        """Make room for so many nodes, so that none of them finds the table of interned nodes too small."""
+        size = len(self._table)
+        while size < 2 * (len(self.ops) + more):
+            size *= 2
+        if size > len(self._table):
+            self._resize(size)
+
+    def _resize(self, size: int) -> None:
+        table = array("i", (-1,)) * size
+        mask = size - 1
         first, flat = self._first, self._flat
         skip = self.labels.keys() | self.numbers.keys()
         for node, op in enumerate(self.ops):
@@ -172,7 +180,7 @@ class Graph:
                     slot = (slot + 1) & mask
                 table[slot] = node
         self._table = table
-        self._limit = len(table) // 2
+        self._limit = size // 2
 
     def number(self, node: int) -> float | None:
         """The value of a constant node, or None."""

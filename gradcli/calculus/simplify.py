@@ -7,7 +7,8 @@ columns. Every rewrite here gives the same bits; what is allowed in cotangents o
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from itertools import compress, count
 from math import frexp
 
 from gradcli.graph import OF_ONE_ROW, Graph, Node
@@ -17,6 +18,17 @@ _STRUCTURAL = OF_ONE_ROW | {"name", "detach", "spread", "rows"}
 _OVER_ROWS = frozenset(name for name, primitive in TABLE.items() if primitive.reduction)
 _TAKES_CONDITIONS = frozenset(("and", "or", "not", "_number"))
 _COMMUTES = frozenset(("add", "mul", "and", "or", "eq", "ne"))
+# What a node is to the rules below: a scalar, a constant, a column that no rule looks at, or anything else.
+_SCALAR, _CONSTANT, _COLUMN, _OTHER = 0, 1, 3, 9
+# The sums of these over the operands of an operation that stays what it is; from _COLUMN on its result is a column.
+_STAYS = frozenset((_SCALAR, _CONSTANT, _COLUMN, _COLUMN + _CONSTANT, 2 * _COLUMN))
+# The number of operands of the operations that may be copied unseen, unless a rule looks at one of these.
+_COPIED = {
+    name: len(primitive.arguments)
+    for name, primitive in TABLE.items()
+    if primitive.ufunc and len(primitive.arguments) <= 2 and not primitive.reduction
+    and name not in _TAKES_CONDITIONS | {"neg", "eq", "ne"}
+}  # fmt: skip
 
 
 class Machine(Graph):
@@ -24,6 +36,69 @@ class Machine(Graph):
 
     def __init__(self) -> None:
         super().__init__(REDUCTIONS, shaped=False)
+        self._looks = bytearray()
+
+    def take(self, graph: Graph, needed: bytearray) -> array[int]:
+        """Where each node of a graph that is needed is in this one. Most are no business of any rule: they are interned
+        here, without a call. Places in the text are left behind."""
+        ops, first, flat = graph.layout()
+        mine, my_first, my_flat = self.layout()
+        at = array("i", (-1,)) * len(ops)
+        looks, columns = self._looks, self.columns
+        self.reserve(len(ops))
+        table, mask = self._table, len(self._table) - 1
+        for node, op, low in compress(zip(count(), ops, first, strict=False), needed):
+            operands = _COPIED.get(op)
+            arguments: tuple[int, ...]
+            if operands == 2:
+                a, b = at[flat[low]], at[flat[low + 1]]
+                look = looks[a] + looks[b]
+                arguments = (b, a) if a > b and op in _COMMUTES else (a, b)
+            elif operands:
+                a = at[flat[low]]
+                look, arguments = looks[a], (a,)
+            elif op == "name":
+                at[node] = at[flat[low]]
+                continue
+            if not operands or look not in _STAYS:
+                at[node] = self.made(graph, node, at)
+                if len(looks) < len(mine):
+                    looks.extend([self._look(new) for new in range(len(looks), len(mine))])
+                    self.reserve(len(ops) - node)
+                    table, mask = self._table, len(self._table) - 1
+                continue
+            slot = hash((op, arguments)) & mask
+            while (found := table[slot]) >= 0:
+                if mine[found] == op and tuple(my_flat[my_first[found] : my_first[found + 1]]) == arguments:
+                    break
+                slot = (slot + 1) & mask
+            else:
+                found = table[slot] = len(mine)
+                mine.append(op)
+                my_flat.extend(arguments)
+                my_first.append(len(my_flat))
+                columns.append(look >= _COLUMN)
+                looks.append(_OTHER if op in BOOLEAN else _COLUMN if look >= _COLUMN else _SCALAR)
+            at[node] = found
+        return at
+
+    def made(self, graph: Graph, node: int, at: Mapping[int, int] | array[int]) -> int:
+        """A node of a graph as the rules make it, where its operands are at hand."""
+        op = graph.ops[node]
+        if op == "constant":
+            return self.constant(*graph.numbers[node])
+        if op == "leaf":
+            return self.leaf(graph.labels[node], bool(graph.columns[node]))
+        return self.add(op, *[at[a] for a in graph.arguments(node)])
+
+    def _look(self, node: int) -> int:
+        """What a node is to the rules, which look at 0, at powers of two and at some operations."""
+        op = self.ops[node]
+        if op == "constant":
+            return _OTHER if abs(frexp(self.numbers[node][0])[0]) in (0.0, 0.5) else _CONSTANT
+        if op in BOOLEAN or op in ("neg", "spread"):
+            return _OTHER
+        return _COLUMN if self.columns[node] else _SCALAR
 
     def add(self, op: str, *arguments: int) -> int:
         if op in _STRUCTURAL:
@@ -203,25 +278,13 @@ def simplify(graph: Graph, roots: Iterable[int]) -> tuple[Machine, list[int]]:
     """Machine operations for everything the roots need, and where the roots are in it."""
     machine = Machine()
     roots = list(roots)
-    needed = graph.reachable(roots)
-    at = array("i", (-1,)) * len(graph)
-    columns = graph.columns
-    for node, op in enumerate(graph.ops):
-        if not needed[node]:
-            continue
-        machine.place = (graph.starts[node], graph.ends[node])
-        if op == "leaf":
-            at[node] = machine.leaf(graph.labels[node], bool(columns[node]))
-        elif op == "constant":
-            at[node] = machine.constant(*graph.numbers[node])
-        else:
-            at[node] = machine.add(op, *[at[a] for a in graph.arguments(node)])
+    at = machine.take(graph, graph.reachable(roots))
     placed = []
     for root in roots:
         node = at[root]
         if machine.ops[node] in BOOLEAN:
             node = machine.add("_number", node)
-        if columns[root] and not machine.columns[node]:
+        if graph.columns[root] and not machine.columns[node]:
             node = machine.spread(node)
         placed.append(node)
     return machine, placed

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import gradcli
-from gradcli.calculus.simplify import simplify
+from gradcli.calculus.simplify import Machine, simplify
 from gradcli.engine import execute
 from gradcli.engine.program import schedule
 from gradcli.graph import Graph, Node, f
@@ -331,6 +331,41 @@ def test_what_is_the_same_in_every_row_is_computed_once():
 def test_a_gradient_that_is_not_asked_for_costs_nothing():
     text = "o = x*tanh(y) + sin(z)"
     assert operations(text, wrt=["x"]) < operations(text, wrt=["x", "y"]) < operations(text, wrt=["x", "y", "z"])
+
+
+def test_what_is_copied_unseen_is_what_the_rules_would_make():
+    graph, roots = new_graph(), []
+    x, y = graph.handle(graph.leaf("x")), graph.handle(graph.leaf("y"))
+    c = graph.handle(graph.leaf("c", column=True))
+    kinds = [
+        x,
+        y,
+        c,
+        -x,
+        -c,
+        x < y,
+        c > y,
+        f.not_(x < y),
+        f.spread(x, c),
+        f.sin(c),
+        graph.handle(graph.name(x.index, "n")),
+    ]
+    kinds += [graph.handle(graph.constant(k)) for k in CONSTANTS]
+    for op, row in TABLE.items():
+        if row.reduction or op.startswith("_sinc") or op in ("spread", "rows"):
+            continue
+        for a in kinds:
+            if len(row.arguments) == 1:
+                roots.append(graph.add(op, a.index))
+            elif len(row.arguments) == 2:
+                roots += [graph.add(op, a.index, b.index) for b in kinds]
+    fast, slow, at = Machine(), Machine(), {}
+    fast.take(graph, graph.reachable(roots))
+    for node in range(len(graph)):
+        at[node] = slow.made(graph, node, at)
+    assert list(fast.ops) == list(slow.ops)
+    assert [tuple(fast.arguments(n)) for n in range(len(fast))] == [tuple(slow.arguments(n)) for n in range(len(slow))]
+    assert fast.columns == slow.columns
 
 
 def test_simplifying_twice_is_simplifying_once():
