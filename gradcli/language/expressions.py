@@ -8,7 +8,7 @@ from typing import Any, ClassVar, TypeAlias
 
 from gradcli.errors import did_you_mean
 from gradcli.language.lexer import Token, explain, quoted
-from gradcli.language.syntax import Expression, Item
+from gradcli.language.syntax import Expression, Step
 
 WORDS = ("const", "retain", "output", "domain", "claim", "expect")
 
@@ -28,7 +28,8 @@ _LOGIC = {"or": 1, "and": 2}
 _COMPARE = {"<": "lt", "<=": "le", ">": "gt", ">=": "ge", "==": "eq", "!=": "ne"}
 
 Frame: TypeAlias = tuple[int, Any, int]
-"""`(binding, row, start)` of an operator that waits for its right operand; a chain's row is the list of its rows."""
+"""`(binding, row, first)` of an operator that waits for its right operand: the token its left one begins with; the row
+of a chain is the list of its rows."""
 
 _FLOOR: Frame = (-1, None, 0)  # nothing reduces past an open bracket
 _OPERAND, _OPERATOR, _DONE = range(3)
@@ -125,7 +126,7 @@ class ExpressionReader:
         self.at, self.tokens, self.starts = tokens, tokens.tokens, tokens.starts
         self.functions = functions
         self.stops = stops
-        self.code: list[Item] = []
+        self.code: list[Step] = []
         self.pending: list[Frame] = [_FLOOR]
         self.brackets: list[tuple[str, int]] = []  # kind, index of the opening token
         self.counts: list[int] = []  # arguments begun in each bracket
@@ -133,27 +134,26 @@ class ExpressionReader:
 
     def read(self, i: int) -> tuple[Expression, int]:
         """The expression from token `i`, and the index of the token behind it: `=`, a stop word, or a statement end."""
-        tokens, starts, code, pending = self.tokens, self.starts, self.code, self.pending
+        tokens, code, pending = self.tokens, self.code, self.pending
         append, push, pop = code.append, pending.append, pending.pop
-        first = starts[i]
+        begin = i
         while True:
-            kind, value, width, _ = tokens[i]
+            kind = tokens[i][0]
             if kind == "number" or (kind == "name" and tokens[i + 1][0] != "("):
-                start = starts[i]
-                append((kind, value, start, start + width))
+                append((kind, None, i, i, i))
                 i += 1
             else:
                 i, state = self._open(i)
                 if state == _OPERAND:
                     continue
             while True:
-                kind, value, width, _ = tokens[i]
+                kind, value, _, _ = tokens[i]
                 if kind == "op":
                     threshold, binding, row = _ARITHMETIC[value]
                     while pending[-1][0] >= threshold:
                         _, done, left = pop()
-                        append(("op", done, left, code[-1][3]))
-                    push((binding, row, code[-1][2]))
+                        append(("op", done, left, left, code[-1][4]))
+                    push((binding, row, code[-1][3]))
                     i += 1
                     break
                 i, state = self._behind[kind](self, i)
@@ -161,7 +161,8 @@ class ExpressionReader:
                     break
                 if state == _DONE:
                     self._reduce(0)
-                    return Expression(tuple(code), first, code[-1][3]), i
+                    starts = self.starts
+                    return Expression(code, tokens, starts, 0, starts[begin], self.at.end(code[-1][4])), i
 
     def _reduce(self, threshold: int) -> None:
         """Emit every waiting operator that binds at least so tightly."""
@@ -169,9 +170,9 @@ class ExpressionReader:
         while pending[-1][0] >= threshold:
             binding, row, left = pending.pop()
             if binding == _COMPARISON:
-                code.append(("chain", tuple(row), left, code[-1][3]))
+                code.append(("chain", tuple(row), left, left, code[-1][4]))
             else:
-                code.append(("op", row, left, code[-1][3]))
+                code.append(("op", row, left, left, code[-1][4]))
 
     # Where an operand must come.
 
@@ -179,7 +180,6 @@ class ExpressionReader:
         """What may stand before an operand: signs, `not`, opening brackets, line breaks inside brackets."""
         at = self.at
         kind, value, _, _ = self.tokens[i]
-        start = self.starts[i]
         if kind == "name":
             self._bracket("call", i + 1)
             return i + 2, _OPERAND
@@ -190,12 +190,12 @@ class ExpressionReader:
             return i + 1, _OPERAND
         if kind == "op" and value in "+-":
             if value == "-":
-                self.pending.append((_UNARY, "neg", start))
+                self.pending.append((_UNARY, "neg", i))
             return i + 1, _OPERAND
         if kind == "not":
             if self.pending[-1][0] > _NOT:
                 raise at.fault("`not` binds more loosely than the operator before it", i, "write `(not ...)`")
-            self.pending.append((_NOT, "not", start))
+            self.pending.append((_NOT, "not", i))
             return i + 1, _OPERAND
         if kind == "newline" and self.brackets and not at.begins_statement(i + 1):
             return i + 1, _OPERAND
@@ -231,17 +231,15 @@ class ExpressionReader:
             self._reduce(0)
         self.brackets.pop()
         self.pending.pop()
-        count, end = self.counts.pop(), self.starts[i] + 1
+        count = self.counts.pop()
         if kind == "group":  # the brackets belong to the operand: `(a+b)*c` starts at its bracket
-            inner, value, _, _ = self.code[-1]
-            self.code[-1] = (inner, value, self.starts[opening], end)
+            inner, value, token, _, _ = self.code[-1]
+            self.code[-1] = (inner, value, token, opening, i)
         elif kind == "list":
-            self.code.append(("list", count, self.starts[opening], end))
+            self.code.append(("list", count, opening, opening, i))
             self.open_lists -= 1
         else:
-            _, name, width, _ = self.tokens[opening - 1]
-            start = self.starts[opening - 1]
-            self.code.append(("call", (name, count, start, start + width), start, end))
+            self.code.append(("call", count, opening - 1, opening - 1, i))
         return i + 1, _OPERATOR
 
     def _comma(self, i: int) -> tuple[int, int]:
@@ -271,14 +269,14 @@ class ExpressionReader:
         if self.pending[-1][0] == _COMPARISON:
             self.pending[-1][1].append(row)
         else:
-            self.pending.append((_COMPARISON, [row], self.code[-1][2]))
+            self.pending.append((_COMPARISON, [row], self.code[-1][3]))
         return i + 1, _OPERAND
 
     def _logic(self, i: int) -> tuple[int, int]:
         word = self.at.value(i)
         binding = _LOGIC[word]
         self._reduce(binding)
-        self.pending.append((binding, word, self.code[-1][2]))
+        self.pending.append((binding, word, self.code[-1][3]))
         return i + 1, _OPERAND
 
     def _equals(self, i: int) -> tuple[int, int]:
@@ -358,8 +356,9 @@ class ExpressionReader:
     def _side_by_side(self, i: int) -> ParseError:
         """Two operands without an operator between them: spell out what may be meant."""
         at = self.at
-        kind, left_value, start, end = self.code[-1]
-        left = at.text[start:end]
+        kind, _, token, first, end = self.code[-1]
+        left_value = at.value(token)
+        left = at.text[at.starts[first] : at.end(end)]
         left = left if len(left) <= 30 and left.isprintable() else "(...)"
         right = self._operand_text(i)
         last = self._last_written(i)

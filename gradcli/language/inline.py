@@ -7,29 +7,32 @@ twice do not grow with two to the power of their depth.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from gradcli.errors import shown
 from gradcli.graph import Graph, is_simple
 from gradcli.language.calls import counted, row_for
 from gradcli.language.scope import Place, Scope, Stop
-from gradcli.language.syntax import Expression, Function, Item
+from gradcli.language.syntax import Expression, Function, Step
 from gradcli.primitives import BOOLEAN
 
 _RECURSION = "functions are inlined, so recursion has no end; write out the steps"
+_UNARY = ("neg", "not")
+_NOTHING: Mapping[str, int] = MappingProxyType({})
 _NUMBERS = ("add", "sub", "mul", "div", "neg")
 
 
-@dataclass
+@dataclass(slots=True)
 class _Frame:
     """One body under way; `key` is what its result is kept under."""
 
-    code: tuple[Item, ...]
+    expression: Expression
+    rest: Iterator[Step]
     parameters: Mapping[str, int]
     function: Function | None = None
     key: tuple[object, ...] = ()
-    at: int = 0
 
 
 class Inliner:
@@ -45,35 +48,50 @@ class Inliner:
 
     def expression(self, expression: Expression, placed: bool = True) -> int:
         """The node of an expression. Raises Stop, with the error recorded."""
-        graph, stack = self.graph, self.stack
-        stack.clear()
+        self.stack.clear()
         self.running.clear()
         self.memo.clear()
-        frames = self.frames = [_Frame(expression.code, {})]
+        frames = self.frames = [_Frame(expression, iter(expression.form), _NOTHING)]
         while frames:
-            frame = frames[-1]
-            if frame.at == len(frame.code):
+            if not self._run(frames[-1], placed):
                 self._leave(frames.pop())
-                continue
-            kind, value, start, end = frame.code[frame.at]
-            frame.at += 1
+        return self.stack[0]
+
+    def _run(self, frame: _Frame, placed: bool) -> bool:
+        """A body up to the next call of a function of the file, whose frame is then the last one; False at its end."""
+        graph, stack, parameters, lookup = self.graph, self.stack, frame.parameters, self.scope.lookup
+        numbers, intern, push, pop = graph.numbers, graph.intern, stack.append, stack.pop
+        _, tokens, starts, at, _, _ = frame.expression
+        for kind, value, token, first, last in frame.rest:
+            place = starts[at + first], starts[at + last] + tokens[at + last][2]
             if placed:
-                graph.place = (start, end)
-            if kind == "number":
-                stack.append(graph.constant(float(value), canonical(value)))
-            elif kind == "name":
-                node = frame.parameters.get(value)
-                stack.append(self.scope.lookup(value, (start, end)) if node is None else node)
+                graph.place = place
+            if kind == "name":
+                name = tokens[at + token][1]
+                push(parameters[name] if name in parameters else lookup(name, place))
             elif kind == "op":
-                arguments = self._take(1 if value in ("neg", "not") else 2)
-                stack.append(self._operation(value, arguments))
+                b = pop()
+                if value in _UNARY:
+                    push(self._operation(value, [b]))
+                elif b in numbers and stack[-1] in numbers:
+                    push(self._operation(value, [pop(), b]))
+                else:
+                    push(intern(value, (pop(), b), 0))
+            elif kind == "number":
+                push(self._number(tokens[at + token][1]))
             elif kind == "call":
-                self._call(value, (start, end))
+                start = starts[at + token]
+                _, name, width, _ = tokens[at + token]
+                if self._call(name, value, place, (start, start + width)):
+                    return True
             elif kind == "chain":
-                stack.append(self._chain(value))
+                push(self._chain(value))
             else:
-                stack.append(self._list(value, (start, end)))
-        return stack[0]
+                push(self._list(value, place))
+        return False
+
+    def _number(self, text: str) -> int:
+        return self.graph.constant(float(text), canonical(text))
 
     def _take(self, count: int) -> list[int]:
         stack = self.stack
@@ -114,16 +132,15 @@ class Inliner:
 
     # Calls.
 
-    def _call(self, value: tuple[str, int, int, int], place: Place) -> None:
-        name, count, *at = value
-        name_place, scope = (at[0], at[1]), self.scope
+    def _call(self, name: str, count: int, place: Place, name_place: Place) -> bool:
+        """Whether a function of the file is called, whose body has to run now."""
+        scope = self.scope
         if name == "d":
             self.stack.append(self._derivative(self._take(count), place))
-            return
+            return False
         function = scope.functions.get(name)
         if function is not None:
-            self._inline(function, count, place)
-            return
+            return self._inline(function, count, place)
         if name in scope.broken:
             raise Stop
         if name in scope.function_lines and name not in scope.rows:
@@ -135,8 +152,9 @@ class Inliner:
         if row == "where" and self.graph.ops[arguments[0]] not in BOOLEAN:
             arguments[0] = self.graph.add("ne", arguments[0], self.graph.constant(0.0))
         self.stack.append(self._operation(row, arguments))
+        return False
 
-    def _inline(self, function: Function, count: int, place: Place) -> None:
+    def _inline(self, function: Function, count: int, place: Place) -> bool:
         name, parameters = function.name, function.parameters
         if count != len(parameters):
             fact = f"{shown(name)} takes {counted(len(parameters))}, got {count}"
@@ -144,16 +162,18 @@ class Inliner:
         if name in self.running:
             raise self.scope.fail(f"function {shown(name)} calls itself through other functions", place, _RECURSION)
         arguments = self._take(count)
-        if any(item[0] == "call" and item[1][0] == "d" for item in function.expression.code):
+        body = function.expression
+        if any(kind == "call" and body.tokens[body.at + token][1] == "d" for kind, _, token, _, _ in body.form):
             arguments = [self._named(a, p) for a, p in zip(arguments, parameters, strict=True)]
         key = (id(function), self.scope.version, *arguments)
         known = self.memo.get(key)
         if known is not None:
             self.stack.append(known)
-            return
+            return False
         self.running.add(name)
         values = dict(zip(parameters, arguments, strict=True))
-        self.frames.append(_Frame(function.expression.code, values, function, key))
+        self.frames.append(_Frame(body, iter(body.form), values, function, key))
+        return True
 
     def _named(self, node: int, label: str) -> int:
         """An argument that a body differentiates by must be a name of its own."""

@@ -13,11 +13,10 @@ import re
 import unicodedata
 from dataclasses import dataclass
 from itertools import accumulate
-from operator import itemgetter
 from typing import TypeAlias
 
-Token: TypeAlias = tuple[str, str, int, int]
-"""`(kind, text, width, step)`: characters of the token, and characters to the next one.
+Token: TypeAlias = tuple[str, str, int, str]
+"""`(kind, text, width, form)`: characters of the token; the form is the text of an operator, else the kind.
 
 Kinds: name, number, op (arithmetic), compare, logic (`and`, `or`), not, newline, end, bad, and for each of
 `( ) [ ] , ; : = @` itself. The text of a name is normalised and without backquotes, of a number without underscores.
@@ -121,9 +120,10 @@ def tokenize(text: str) -> tuple[list[Token], list[int]]:
     """All tokens, closed by an `end`, and where each starts. Wrong text becomes `bad` tokens: see `explain`."""
     leading = _LEADING.match(text)
     first = leading.end() if leading else 0
-    tokens = list(map(_Words().__getitem__, _TOKEN.findall(text, first)))
-    starts = list(accumulate(map(itemgetter(3), tokens), initial=first))
-    tokens.append(("end", "", 0, 0))
+    words = _TOKEN.findall(text, first)
+    tokens = list(map(_Words().__getitem__, words))
+    starts = list(accumulate(map(len, words), initial=first))
+    tokens.append(("end", "", 0, "end"))
     return tokens, starts
 
 
@@ -136,27 +136,28 @@ def quoted(text: str) -> str:
 
 
 def _classify(word: str) -> Token:
-    step = len(word)
     ordinary = _ORDINARY.match(word)
     if ordinary:
         width = ordinary.end()
         text = word[:width]
         if ordinary.lastgroup == "number":
-            return "number", text.replace("_", ""), width, step
-        return _FIXED.get(text, "name"), text, width, step
+            return "number", text.replace("_", "") if "_" in text else text, width, "number"
+        word_kind = _FIXED.get(text, "name")
+        return word_kind, text, width, text if word_kind == "logic" else word_kind
     core = _CORE.match(word)
-    width = core.end() if core else step
+    width = core.end() if core else len(word)
     text = word[:width]
     if kind := _FIXED.get(text):
-        return kind, text, width, step
+        return kind, text, width, text
     first = text[0]
     if first in "\r\n":
-        return "newline", "", width, step
+        return "newline", "", width, "newline"
     if first == "`" and width > 2 and text[-1] == "`":
-        return "name", unicodedata.normalize("NFC", text[1:-1]), width, step
+        return "name", unicodedata.normalize("NFC", text[1:-1]), width, "name"
     # NFC, never NFKC: that would turn an x with a superscript two into the name x2.
     name = text if text.isascii() else unicodedata.normalize("NFC", text)
-    return "name" if name.isidentifier() else "bad", name, width, step
+    known = "name" if name.isidentifier() else "bad"
+    return known, name, width, known
 
 
 def explain(text: str) -> Problem:

@@ -25,6 +25,7 @@ from gradcli.language.syntax import (
     Statement,
     Tolerance,
 )
+from gradcli.language.templates import Templates
 from gradcli.source import Source, Span
 
 _NAMES_FOLLOW = ("const", "retain", "output")
@@ -56,10 +57,15 @@ class _Parser:
         at = self.at
         statements: list[Statement] = []
         bare: Expression | None = None  # the last bare expression, while nothing was computed behind it
+        templates = Templates(at)
         i = 0
         while at.kind(i) != "end":
             if at.ends_statement(i):
                 i += 1
+                continue
+            if bare is None and (alike := templates.read(i)):
+                definition, i = alike
+                statements.append(definition)
                 continue
             computes = self._computes(i)
             if computes and bare is not None:
@@ -68,11 +74,13 @@ class _Parser:
                 bare = None
             self.defining = None
             self.reader = self.idle
+            first = i
             try:
                 statement, i = self._statement(i)
             except ParseError as fault:
                 i = self._recover(fault)
             else:
+                templates.keep(first, statement, i)
                 statements.append(statement)
                 if isinstance(statement, Bare):
                     bare = statement.expression

@@ -6,6 +6,7 @@ all a reader needs. Offsets count characters of `Source.text`.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 Item: TypeAlias = tuple[str, Any, int, int]
@@ -19,19 +20,44 @@ Item: TypeAlias = tuple[str, Any, int, int]
     ("chain", rows)                                     `0 < x <= 1` is ("lt", "le"): one operand more than rows
 """
 
+Step: TypeAlias = tuple[str, Any, int, int, int]
+"""`(kind, value, token, first, last)`: an item by its tokens, so that expressions which are written alike share it.
+
+`token` is that of a number, a name or the name of a call; the value of a call is how many operands it takes.
+"""
+
+Form: TypeAlias = Sequence[Step]
+
 
 class Expression(NamedTuple):
-    """One expression; `start` to `end` are its characters."""
+    """One expression; its form counts tokens from number `at` on. `start` to `end` are its characters."""
 
-    code: tuple[Item, ...]
+    form: Form
+    tokens: Sequence[tuple[str, str, int, str]]
+    starts: Sequence[int]
+    at: int
     start: int
     end: int
 
     @property
+    def code(self) -> list[Item]:
+        """The items, made anew each time."""
+        form, tokens, starts, at, _, _ = self
+        code: list[Item] = []
+        for kind, value, token, first, last in form:
+            _, text, width, _ = tokens[at + token]
+            if kind == "call":
+                value = (text, value, starts[at + token], starts[at + token] + width)
+            elif value is None:
+                value = text
+            code.append((kind, value, starts[at + first], starts[at + last] + tokens[at + last][2]))
+        return code
+
+    @property
     def bare_name(self) -> str | None:
         """The name when the expression is one name and nothing else."""
-        kind, value, _, _ = self.code[0]
-        return value if len(self.code) == 1 and kind == "name" else None
+        kind, _, token, _, _ = self.form[0]
+        return self.tokens[self.at + token][1] if kind == "name" and len(self.form) == 1 else None
 
 
 class NameRef(NamedTuple):

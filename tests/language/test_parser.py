@@ -334,3 +334,46 @@ def test_items_nest_in_postfix_order(text: str) -> None:
             shown(found.expression)
             assert all(start < end for _, _, start, end in found.expression.code)
             assert found.expression.code[-1][3] <= found.expression.end
+
+
+# ---- definitions that are written alike ----
+
+
+ALIKE = [
+    "{a} = {m}*sin({b}*{n} + {c})",
+    "{a} = ({b})",
+    "{a} = +(-{b})^{m}  # {c}",
+    "{a} = where(0 < {b} <= {m}, [{m}, {n}], not {c} or {b} == {n})",
+    "{a} = ((({b} - {c}))) // `{c}`",
+    "{a} = f()",
+]
+
+
+@pytest.mark.parametrize("line", ALIKE)
+def test_what_is_written_alike_is_read_alike(line):
+    words = [{"a": f"y{k}", "b": "x" * (k + 1), "c": f"z{k % 2}", "m": str(k), "n": f"{k}.5e-{k}"} for k in range(4)]
+    lines = [line.format(**w) for w in words]
+    together, _ = parse(Source.of("\n".join(lines)))
+    offset = 0
+    for one, statement_ in zip(lines, together.statements, strict=True):
+        alone = statement(" " * offset + one)
+        assert statement_.expression.code == alone.expression.code
+        assert statement_[:3] + statement_[4:] == alone[:3] + alone[4:]
+        assert statement_.expression[-2:] == alone.expression[-2:]
+        assert statement_.expression.bare_name == alone.expression.bare_name
+        offset += len(one) + 1
+
+
+@pytest.mark.parametrize(
+    "text", ["a = 1\nb = 2 +\nc = 3", "a = b + 1\n c = d - 1", "a = (1\n+ 2)\nb = (3\n- 4)", "a = 1; b = 2"]
+)
+def test_what_is_not_written_alike_is_read_on_its_own(text):
+    file, _ = parse(Source.of(text))
+    for one in file.statements:
+        alone = statement(" " * one.start + text[one.start : one.end])
+        assert one.expression.code == alone.expression.code
+
+
+def test_a_fault_after_definitions_written_alike_has_its_place():
+    _, (first, second) = parse(Source.of("a = x*2\nb = x*3\nc = x**\nd = x*4\ne = x x\nf = x*5"))
+    assert (first.span.start, second.span.start) == (23, 38)
