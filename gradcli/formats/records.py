@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from gradcli.errors import FileError
 from gradcli.formats.cells import Fault, shorten
 
-CHUNK = 2 << 20
+CHUNK = 3 << 20
 LONGEST = 64 << 20  # bytes of one record; more means that a quote was never closed
 QUOTE, NEWLINE, RETURN = 34, 10, 13
 Bytes = NDArray[np.uint8]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
-import secrets
 import stat
 from collections.abc import Iterable
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import Self
 from gradcli.errors import FileError
 
 _MARK = ".gradcli-"
+_AHEAD = 8 << 20  # bytes
 
 
 def _why(fault: Exception) -> str:
@@ -25,6 +25,7 @@ class Target:
 
     def __init__(self, name: str, descriptor: int, path: Path | None, temporary: Path | None) -> None:
         self.name, self.descriptor, self.path, self.temporary = name, descriptor, path, temporary
+        self.written = self.sent = 0  # bytes; sent: those that are on their way to the disk
 
     @classmethod
     def open(cls, name: str) -> Self:
@@ -38,7 +39,7 @@ class Target:
                 return cls(name, os.open(name, os.O_WRONLY), None, None)
             path = Path(os.path.realpath(name))
             sweep(path)
-            temporary = path.with_name(f".{path.name[:200]}{_MARK}{os.getpid()}-{secrets.token_hex(4)}")
+            temporary = path.with_name(f".{path.name[:200]}{_MARK}{os.getpid()}-{os.urandom(4).hex()}")
             descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
         except (OSError, ValueError) as fault:
             help = "make the folder first" if isinstance(fault, FileNotFoundError) else None
@@ -59,11 +60,23 @@ class Target:
         view = memoryview(data)
         try:
             while view:
-                view = view[os.write(self.descriptor, view) :]
+                done = os.write(self.descriptor, view)
+                self.written += done
+                view = view[done:]
+            self._send()
         except BrokenPipeError:
             raise
         except OSError as fault:
             raise self.failed(fault) from None
+
+    def _send(self) -> None:
+        """Let the disk begin with what is written, so that the sync at the end need not wait for all of it.
+
+        Linux starts to write pages that it is told nobody needs, and keeps them as long as they are not on the disk.
+        """
+        if self.temporary is not None and self.written - self.sent >= _AHEAD and hasattr(os, "posix_fadvise"):
+            os.posix_fadvise(self.descriptor, self.sent, self.written - self.sent, os.POSIX_FADV_DONTNEED)
+            self.sent = self.written
 
     def failed(self, fault: OSError) -> FileError:
         where = "standard output" if self.name == "-" else self.name
@@ -71,7 +84,10 @@ class Target:
         return FileError.of(f"cannot write {where}: {_why(fault)}{kept}")
 
     def commit(self) -> None:
-        """The temporary file becomes the target, whole and on the disk."""
+        """The temporary file becomes the target, once its bytes are on the disk: old or new, never half of it.
+
+        The folder is not synced: after a power cut at this moment the name may still mean the old file.
+        """
         if self.descriptor == 1:
             return
         try:
@@ -79,10 +95,6 @@ class Target:
                 os.fsync(self.descriptor)
                 self.temporary.replace(self.path)
                 self.temporary = None
-                folder = os.open(self.path.parent, os.O_RDONLY)
-                with contextlib.suppress(OSError):
-                    os.fsync(folder)
-                os.close(folder)
         except OSError as fault:
             raise self.failed(fault) from None
         finally:

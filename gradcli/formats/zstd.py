@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import ctypes.util
 from collections.abc import Callable, Iterator
 from functools import partial
 from importlib import import_module
@@ -42,8 +41,14 @@ def _decoder() -> Callable[[], Decoder] | None:
         if module == "zstandard":
             return partial(_frames, partial(_object, found))
         return partial(_frames, found)
-    library = ctypes.util.find_library("zstd")
+    library = _library()
     return partial(_system, library) if library else None
+
+
+def _library() -> str | None:
+    from ctypes.util import find_library  # 7 ms, for its own needs
+
+    return find_library("zstd")
 
 
 def _object(make: Any) -> Any:
@@ -110,7 +115,7 @@ def compressed(data: bytes, level: int = 3) -> bytes:
             return bytes(import_module(module).compress(data, level))
         except ImportError:
             continue
-    library = ctypes.util.find_library("zstd")
+    library = _library()
     if not library:
         raise FileError.of("nothing here writes zstd", help="`pip install zstandard`, or write .gz")
     lib = ctypes.CDLL(library)
