@@ -14,13 +14,16 @@ from types import MappingProxyType
 from gradcli.errors import shown
 from gradcli.graph import Graph, is_simple
 from gradcli.language.calls import counted, row_for
+from gradcli.language.resolved import Name
 from gradcli.language.scope import Place, Scope, Stop
 from gradcli.language.syntax import Expression, Function, Step
 from gradcli.primitives import BOOLEAN
 
 _RECURSION = "functions are inlined, so recursion has no end; write out the steps"
 _UNARY = ("neg", "not")
+_ONE_TO_NINE = "123456789"
 _NOTHING: Mapping[str, int] = MappingProxyType({})
+_NO_NAMES: Mapping[str, Name] = MappingProxyType({})
 _NUMBERS = ("add", "sub", "mul", "div", "neg")
 
 
@@ -45,6 +48,7 @@ class Inliner:
         self.stack: list[int] = []
         self.frames: list[_Frame] = []
         self.running: set[str] = set()
+        self.rows: dict[tuple[str, int], str] = {}  # what calls of built-in functions mean
 
     def expression(self, expression: Expression, placed: bool = True) -> int:
         """The node of an expression. Raises Stop, with the error recorded."""
@@ -59,17 +63,24 @@ class Inliner:
 
     def _run(self, frame: _Frame, placed: bool) -> bool:
         """A body up to the next call of a function of the file, whose frame is then the last one; False at its end."""
-        graph, stack, parameters, lookup = self.graph, self.stack, frame.parameters, self.scope.lookup
+        graph, stack, scope, parameters = self.graph, self.stack, self.scope, frame.parameters
         numbers, intern, push, pop = graph.numbers, graph.intern, stack.append, stack.pop
+        names = scope.names if scope.checking or not scope.only_checked else _NO_NAMES  # those need no look-up
         _, tokens, starts, at, _, _ = frame.expression
         for kind, value, token, first, last in frame.rest:
+            if kind == "name":
+                name = tokens[at + token][1]
+                if name in parameters:
+                    push(parameters[name])
+                    continue
+                if name in names:
+                    scope.reached = True
+                    push(names[name].node)
+                    continue
             place = starts[at + first], starts[at + last] + tokens[at + last][2]
             if placed:
                 graph.place = place
-            if kind == "name":
-                name = tokens[at + token][1]
-                push(parameters[name] if name in parameters else lookup(name, place))
-            elif kind == "op":
+            if kind == "op":
                 b = pop()
                 if value in _UNARY:
                     push(self._operation(value, [b]))
@@ -78,20 +89,16 @@ class Inliner:
                 else:
                     push(intern(value, (pop(), b), 0))
             elif kind == "number":
-                push(self._number(tokens[at + token][1]))
+                text = tokens[at + token][1]
+                push(graph.constant(float(text), canonical(text)))
             elif kind == "call":
-                start = starts[at + token]
-                _, name, width, _ = tokens[at + token]
-                if self._call(name, value, place, (start, start + width)):
+                if self._call(tokens[at + token][1], value, place, at + token):
                     return True
-            elif kind == "chain":
-                push(self._chain(value))
+            elif kind == "name":
+                push(scope.lookup(name, place))
             else:
-                push(self._list(value, place))
+                push(self._chain(value) if kind == "chain" else self._list(value, place))
         return False
-
-    def _number(self, text: str) -> int:
-        return self.graph.constant(float(text), canonical(text))
 
     def _take(self, count: int) -> list[int]:
         stack = self.stack
@@ -132,8 +139,8 @@ class Inliner:
 
     # Calls.
 
-    def _call(self, name: str, count: int, place: Place, name_place: Place) -> bool:
-        """Whether a function of the file is called, whose body has to run now."""
+    def _call(self, name: str, count: int, place: Place, token: int) -> bool:
+        """Whether a function of the file is called, whose body has to run now; its name is that token."""
         scope = self.scope
         if name == "d":
             self.stack.append(self._derivative(self._take(count), place))
@@ -143,16 +150,26 @@ class Inliner:
             return self._inline(function, count, place)
         if name in scope.broken:
             raise Stop
+        row = self.rows.get((name, count))
+        if row is None:
+            expression = self.frames[-1].expression
+            start = expression.starts[token]
+            row = self._row(name, count, place, (start, start + expression.tokens[token][2]))
+        arguments = self._take(count)
+        if row == "where" and self.graph.ops[arguments[0]] not in BOOLEAN:
+            arguments[0] = self.graph.add("ne", arguments[0], self.graph.constant(0.0))
+        self.stack.append(self.graph.add(row, *arguments))
+        return False
+
+    def _row(self, name: str, count: int, place: Place, name_place: Place) -> str:
+        """The row of the table that a call means, where no function of the file is meant."""
+        scope = self.scope
         if name in scope.function_lines and name not in scope.rows:
             line = scope.model.span(*scope.function_lines[name]).line
             fact = f"function {shown(name)} is called above its definition on line {line}"
             raise scope.fail(fact, name_place, f"move the definition of {shown(name)} up")
-        row = row_for(scope, name, count, place, name_place)
-        arguments = self._take(count)
-        if row == "where" and self.graph.ops[arguments[0]] not in BOOLEAN:
-            arguments[0] = self.graph.add("ne", arguments[0], self.graph.constant(0.0))
-        self.stack.append(self._operation(row, arguments))
-        return False
+        row = self.rows[name, count] = row_for(scope, name, count, place, name_place)
+        return row
 
     def _inline(self, function: Function, count: int, place: Place) -> bool:
         name, parameters = function.name, function.parameters
@@ -210,6 +227,8 @@ class Inliner:
 
 def canonical(text: str) -> str:
     """The decimal as a key: `2`, `2.` and `2.0` are one constant."""
+    if text[-1] in _ONE_TO_NINE and (text[0] in _ONE_TO_NINE or text[:2] == "0.") and "E" not in text:
+        return text
     text = text.lower().lstrip("0") or "0"
     if "e" not in text and "." in text:
         text = text.rstrip("0").rstrip(".")

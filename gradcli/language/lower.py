@@ -18,6 +18,7 @@ from gradcli.source import Source
 __all__ = ["ClaimLine", "Condition", "ExpectLine", "Name", "Resolved", "lower"]
 
 _MOST_ERRORS = 20
+_CHARACTERS = 4  # of text for each node of a model and its gradients, at least
 _BARE = "value"  # what the output of an expression without a name is called
 
 
@@ -36,6 +37,7 @@ class _Lowerer:
         file, errors = parse(source, frozenset(rows))
         self.file, self.given = file, bindings
         self.model = Resolved(source, new_graph(shaped=False))
+        self.model.graph.reserve(len(source.text) // _CHARACTERS)
         self.scope = Scope(self.model, file, rows, errors=errors, broken=set(file.broken), value=self.value)
         self.scope.bindings = normalised(bindings, self.scope)
         self.model.counts = {name: len(places) for name, places in self.scope.lines.items()}

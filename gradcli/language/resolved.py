@@ -13,7 +13,7 @@ from gradcli.source import Source, Span
 _NUMBERED = re.compile(r"(.*)@([1-9][0-9]{0,8})", re.DOTALL)
 
 
-@dataclass
+@dataclass(slots=True)
 class Name:
     """A name of the model. `kind`: leaf, const, free (each without `default` until bound) or intermediate."""
 

@@ -6,9 +6,13 @@ import gc
 import time
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import gradcli
+from gradcli.api import Model
 from gradcli.errors import BindingError, ModelError
+from gradcli.language.inline import canonical
 from gradcli.language.lower import Resolved, lower
 from gradcli.source import Part, Source
 
@@ -22,7 +26,7 @@ def kinds(text: str, **bindings: str) -> dict[str, str]:
 
 
 def value(text: str, **bindings: str) -> object:
-    return gradcli.api.Model(resolve(text, **bindings)).compile().run({}).value
+    return Model(resolve(text, **bindings)).compile().run({}).value
 
 
 def gradient(text: str) -> dict[str, object]:
@@ -93,7 +97,7 @@ def test_const_without_a_value():
 def test_bound_const_stays_a_const():
     found = resolve("const g = 1; x = 2; y = g*x", g="5")
     assert found.names["g"].kind == "const"
-    assert gradcli.api.Model(found).gradient() == {"x": 5.0}
+    assert Model(found).gradient() == {"x": 5.0}
 
 
 # ---- shadowing -------------------------------------------------------------------------------------------------------
@@ -147,7 +151,7 @@ def test_function_that_replaces_a_built_in_gets_a_note():
     found = resolve("gelu(x) = 2*x; o = gelu(x)", x="3")
     assert [d.message for d in found.notes] == ["`gelu` replaces the built-in function of that name in this file"]
     assert [d.severity for d in found.notes] == ["note"]
-    assert gradcli.api.Model(found).compile().run({}).value == 6
+    assert Model(found).compile().run({}).value == 6
 
 
 @pytest.mark.parametrize("name", ["d", "detach"])
@@ -445,3 +449,13 @@ def test_thousands_of_unknown_names_are_quick():
     with pytest.raises(ModelError):
         resolve("\n".join(f"y{i} = nofunction{i}(x) + sin(x, {i})" for i in range(20_000)))
     assert time.perf_counter() - start < 20
+
+
+@given(st.from_regex(r"(?:[0-9]{1,4}(?:\.[0-9]{0,4})?|\.[0-9]{1,4})(?:[eE][+-]?[0-9]{1,2})?", fullmatch=True))
+def test_a_decimal_as_a_key_is_the_same_number(text):
+    key = canonical(text)
+    assert float(key) == float(text)
+    assert key == canonical(key)
+    if "e" not in text.lower():
+        more = text + ("0" if "." in text else ".0")
+        assert key == canonical("0" + text) == canonical(more)
