@@ -353,7 +353,14 @@ def test_memory_is_kept_for_one_size_and_one_run() -> None:
     assert len(memory._free) == 2
     memory.columns(1, rows + 1)
     gc.collect()
-    assert {len(block) for block in memory._free} == {rows + 1}
+    assert {len(block.column) for block in memory._free} == {rows + 1}
+
+
+def test_the_address_is_that_of_numpy_for_every_array() -> None:
+    frozen = np.zeros(9)
+    frozen.flags.writeable = False
+    for column in (np.zeros(9), np.zeros(9)[2:], frozen, frozen[3:], np.empty(0), np.zeros(18)[::2], np.zeros(9)[::-1]):
+        assert address(column) == column.__array_interface__["data"][0]
 
 
 @pytest.mark.parametrize("rows", [1, 7, 8, 9, SMALL])
