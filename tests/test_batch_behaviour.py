@@ -302,6 +302,24 @@ def test_pc28_types_in_json(batch: Batch) -> None:
     assert [json.loads(r)["value"] for r in done.stdout.splitlines()] == [200.0, None, None, 7.0]
 
 
+@pytest.mark.parametrize(
+    "data",
+    ['{"x":1,"x":2}\n{"y":0}\n', '{"x":1}\n{"y":0,"x":2,"x":3}\n{"y":1}\n', '{"x":1,"a":{"x":5}}\n{"x":3,"x":4}\n'],
+)
+def test_a_key_that_appears_twice_is_a_fault_in_ndjson(batch, data):
+    """Also where another row lacks it, so that the file has no more keys than rows."""
+    assert "`x` appears twice" in batch.error("x", data, name="d.ndjson")
+
+
+def test_ndjson_keeps_objects_as_they_are_written(batch):
+    data = '{"x": 1.50,"t":"a, \\"b\\" {c}"}\n  {"x":2e0 }  \n{"x":null, "n":{"x":7}}\n'
+    assert batch("f = x^2", data, name="d.ndjson").stdout.decode() == (
+        '{"x": 1.50,"t":"a, \\"b\\" {c}", "f": 2.25, "df_dx": 3.0}\n'
+        '{"x":2e0, "f": 4.0, "df_dx": 4.0}\n'
+        '{"x":null, "n":{"x":7}, "f": null, "df_dx": null}\n'
+    )
+
+
 def test_pc30_tsv_has_no_quotes(batch: Batch) -> None:
     done = batch("x", 'note\tx\n5"9 tall\t1\nsaid "hi" loudly\t2\n', name="d.tsv")
     assert done.stdout == b'note\tx\tvalue\tdvalue_dx\n5"9 tall\t1\t1.0\t1.0\nsaid "hi" loudly\t2\t2.0\t1.0\n'

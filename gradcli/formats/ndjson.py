@@ -12,10 +12,12 @@ import numpy as np
 from gradcli.errors import FileError
 from gradcli.formats.cells import Fault, parse_number, shorten
 from gradcli.formats.headers import Header
-from gradcli.formats.records import Chunk
+from gradcli.formats.records import NEWLINE, QUOTE, Bytes, Chunk, Positions
 from gradcli.formats.table import Table, Wanted
 
 _NUMBER = r"^-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?$"
+
+_OPEN, _CLOSE = b"{}"
 
 
 class _Text(str):
@@ -111,27 +113,56 @@ def _lines(data: bytes) -> Any:
     try:
         lines = pl.read_csv(
             io.BytesIO(data), has_header=False, infer_schema=False, separator=chr(spare), quote_char=None
-        )
+        ).to_series(0)
     except pl.exceptions.ComputeError:
         return pl.Series(
             [line.decode("utf-8", "replace") for line in data.split(b"\n") if line.strip()], dtype=pl.String
         )
-    trimmed = lines.to_series(0).str.strip_chars()
+    if _are_bare(np.frombuffer(data, np.uint8)):
+        return lines
+    trimmed = lines.str.strip_chars()
     odd = trimmed.is_null() | (trimmed == "")
     return trimmed.filter(~odd) if odd.any() else trimmed
+
+
+def _are_bare(text: Bytes) -> bool:
+    """Whether every line begins with `{` and ends with `}`: nothing to strip, and no blank one."""
+    ends = np.flatnonzero(text[:-1] == NEWLINE)
+    last = text[-2] if text[-1] == NEWLINE else text[-1]
+    return bool(
+        text[0] == _OPEN and last == _CLOSE and (text[ends + 1] == _OPEN).all() and (text[ends - 1] == _CLOSE).all()
+    )
 
 
 def _fast(data: bytes, names: Sequence[str]) -> list[Any] | None:
     """Columns of floats with nulls, or None where anything is unusual: polars is strict about types here."""
     import polars as pl
 
-    if any(data.count(json.dumps(n).encode()) > data.count(b"\n") for n in names):
-        return None  # a key twice, or within an object: polars would take the first
     try:
         frame = pl.read_ndjson(io.BytesIO(data), schema=dict.fromkeys(names, pl.Float64))
     except pl.exceptions.PolarsError:
         return None
-    return list(frame.get_columns())
+    columns = list(frame.get_columns())
+    text = np.frombuffer(data, np.uint8)
+    quotes = np.flatnonzero(text == QUOTE)
+    for name, column in zip(names, columns, strict=True):
+        found = _places(text, quotes, json.dumps(name).encode())
+        if len(found) > len(column) or (column.null_count() and _share_a_line(text, found)):
+            return None  # a key twice, or within an object: polars would take the first
+    return columns
+
+
+def _places(text: Bytes, quotes: Positions, key: bytes) -> Positions:
+    """Where a key stands, its quotes included; `quotes` are all the places of quotes."""
+    found = quotes[quotes <= len(text) - len(key)]
+    for offset, byte in enumerate(key[1:], 1):
+        found = found[text[found + offset] == byte]
+    return found
+
+
+def _share_a_line(text: Bytes, places: Positions) -> bool:
+    lines = np.searchsorted(np.flatnonzero(text == NEWLINE), places)
+    return bool((lines[1:] == lines[:-1]).any())
 
 
 def _line_finder(data: bytes) -> Callable[[int], int]:
@@ -281,38 +312,48 @@ def encode(kept: Any, results: Sequence[Any], words: bool) -> bytes:
     if isinstance(kept, pl.Series):
         head = kept.str.head(-1).str.strip_chars_end()
         pieces: list[Any] = [head]
-        first = (head == "{").any() if columns else False
         comma: Any = ", "
-        if first:
+        if columns and (head == "{").any():
             comma = pl.select(pl.when(head == "{").then(pl.lit("")).otherwise(pl.lit(", "))).to_series()
     else:
         columns = [(c.name, _cell(c, words)) for c in (kept.get_columns() if kept is not None else ())] + columns
         pieces, comma = ["{"], ""
     for name, values in columns:
-        pieces += [comma, json.dumps(name, ensure_ascii=False) + ": ", values]
+        key = json.dumps(name, ensure_ascii=False) + ": "
+        pieces += [comma + key, values] if isinstance(comma, str) else [comma, key, values]
         comma = ", "
     pieces.append("}")
-    if not any(isinstance(p, pl.Series) for p in pieces):
+    return _joined(pieces)
+
+
+def _joined(pieces: Sequence[Any]) -> bytes:
+    """Lines of the pieces, which are columns and texts; numbers as the CSV writer of polars spells them.
+
+    It puts a separator between columns: a control character, which JSON has only escaped. It is taken out again.
+    """
+    import polars as pl
+
+    rows = next((len(p) for p in pieces if isinstance(p, pl.Series)), 0)
+    if not rows:
         return b""
-    lines = pl.select(pl.concat_str([p if isinstance(p, pl.Series) else pl.lit(p) for p in pieces])).to_series()
+    frame = pl.DataFrame(
+        {str(i): p if isinstance(p, pl.Series) else pl.repeat(p, rows, eager=True) for i, p in enumerate(pieces)}
+    )
     out = io.BytesIO()
-    lines.to_frame().write_csv(out, include_header=False, quote_style="never")
-    return out.getvalue()
+    frame.write_csv(out, include_header=False, separator="\x01", quote_style="never", null_value="null")
+    return out.getvalue().translate(None, b"\x01")
 
 
 def _number(column: Any, words: bool) -> Any:
-    """Floats as JSON."""
+    """Floats as JSON; a null stays one."""
     import polars as pl
 
-    text = column.cast(pl.String)
-    if not column.is_finite().all():
-        odd = (
-            {"NaN": '"NaN"', "inf": '"Infinity"', "-inf": '"-Infinity"'}
-            if words
-            else dict.fromkeys(("NaN", "inf", "-inf"))
-        )
-        text = text.replace(odd)
-    return text.fill_null("null") if text.null_count() else text
+    if column.is_finite().all():
+        return column
+    odd = (
+        {"NaN": '"NaN"', "inf": '"Infinity"', "-inf": '"-Infinity"'} if words else dict.fromkeys(("NaN", "inf", "-inf"))
+    )
+    return column.cast(pl.String).replace(odd)
 
 
 def _cell(column: Any, words: bool) -> Any:
