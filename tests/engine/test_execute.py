@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import gradcli
-from gradcli.engine.execute import BLOCK, block_rows
+from gradcli.engine.execute import BLOCK, block_rows, kernel
 from gradcli.primitives import callable_rows
 
 TILE = 4096
@@ -129,6 +129,27 @@ def test_every_function_has_the_same_bits_in_any_block_and_alone(name):
         np.testing.assert_array_equal([n for n in numbers(alone) if n is not None], [c[row] for c in columns])
         short = run({label: v[row : row + 1] for label, v in values.items()})
         np.testing.assert_array_equal([n[0] for n in numbers(short) if n is not None], [c[row] for c in columns])
+
+
+SPECIAL = np.array([0.0, -0.0, np.inf, -np.inf, np.nan, -np.nan, 5e-324, -5e-324, 1.0, -1e308])
+
+
+@pytest.mark.parametrize("out", ["new", "a", "b"])
+@pytest.mark.parametrize("yes", ["column", 0.0, -0.0, 2.5, np.nan])
+@pytest.mark.parametrize("no", ["column", 0.0, -0.0, 2.5, np.nan])
+def test_a_choice_has_the_bits_of_what_is_chosen(yes, no, out):
+    a, b = (np.resize(SPECIAL, 90) if number == "column" else np.asarray(number) for number in (yes, no))
+    b = b[::-1].copy() if b.ndim else b
+    conditions = np.arange(90) // 10 % 2 == 1
+    want = bits(np.where(conditions, a, b))
+    target = {"a": a, "b": b}.get(out, np.empty(90))
+    target = target if target.ndim else np.full(90, np.nan)
+    kernel("where")(conditions, a, b, target)
+    assert bits(target) == want
+    for condition, chosen in ((np.asarray(1.0), a), (np.asarray(0.0), b)):
+        target = np.empty(90)
+        kernel("where")(condition, chosen, chosen, target)
+        assert bits(target) == bits(np.broadcast_to(chosen, 90))
 
 
 @pytest.mark.parametrize("rows", [0, 1, 4096, 16_384, 70_000, 100_000, 1_000_000, 10_000_000])
