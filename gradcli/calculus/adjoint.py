@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import cache
 
+from gradcli.calculus.partials import SAME, partials, passed
 from gradcli.cotangent import Cotangent
 from gradcli.graph import Graph, Node
 from gradcli.primitives import TABLE, new_graph
@@ -82,37 +83,49 @@ def adjoints(graph: Graph, output: int, wanted: Iterable[int]) -> dict[int, int]
     wanted = set(wanted)
     per_row = bool(graph.columns[output])
     active = depends(graph, wanted, output)
-    cotangents: dict[int, list[Cotangent]] = {}
+    flows: dict[int, Cotangent | list[Cotangent]] = {output: Cotangent.seed(graph)} if active[output] else {}
     found: dict[int, int] = {}
-    if active[output]:
-        cotangents[output] = [Cotangent.seed(graph)]
     ops, first, flat = graph.layout()
     columns, starts, ends, place = graph.columns, graph.starts, graph.ends, graph.place
     for node in range(output, min(wanted, default=output) - 1, -1):
-        parts = cotangents.pop(node, None)
-        if parts is None:
+        g = flows.pop(node, None)
+        if g is None:
             continue
         graph.place = (starts[node], ends[node])
-        g = parts[0] if len(parts) == 1 else Cotangent.total(parts)
+        if isinstance(g, list):
+            g = Cotangent.total(g)
         if node in wanted:
             found[node] = shaped_as(graph, g.node(), node if columns[node] else output)
+        column, op = columns[node], ops[node]
         arguments = flat[first[node] : first[node + 1]]
-        if not [a for a in arguments if active[a]]:
-            continue
-        column = columns[node]
-        if per_row and ops[node] in _MIXING and [a for a in arguments if columns[a]]:
-            raise MixedRows(ops[node], (starts[node], ends[node]))
-        for a, part in zip(arguments, pull(graph, node, g, arguments), strict=True):
+        if per_row and op in _MIXING and any(active[a] for a in arguments) and any(columns[a] for a in arguments):
+            raise MixedRows(op, (starts[node], ends[node]))
+        for a, part in zip(arguments, partials(op, len(arguments)) or _asked(graph, node, g, active), strict=True):
             if part is None or not active[a]:
                 continue
-            if column and not columns[a] and not per_row:
-                part = part.gather(node)
-            if a in cotangents:
-                cotangents[a].append(part)
+            if part is SAME:
+                flow = g
+            elif isinstance(part, Cotangent):
+                flow = part
             else:
-                cotangents[a] = [part]
+                flow = passed(part, g, (node, *arguments))
+            if column and not columns[a] and not per_row:
+                flow = flow.gather(node)
+            before = flows.get(a)
+            if before is None:
+                flows[a] = flow
+            elif isinstance(before, list):
+                before.append(flow)
+            else:
+                flows[a] = [before, flow]
     graph.place = place
     return found
+
+
+def _asked(graph: Graph, node: int, g: Cotangent, active: bytearray) -> Iterable[Cotangent | None]:
+    """What the rule of a node makes, where an argument is active."""
+    arguments = graph.arguments(node)
+    return pull(graph, node, g, arguments) if any(active[a] for a in arguments) else (None,) * len(arguments)
 
 
 _MIXING = frozenset(name for name, primitive in TABLE.items() if primitive.reduction) - {"rows"}
