@@ -2,7 +2,6 @@
 PYTHON ?= python3
 JOBS ?= 2
 ARGS ?=
-SHARED ?= $(or $(GRADCLI_SHARED),../shared)
 
 VENV := .venv
 RUN := $(VENV)/bin/python
@@ -26,13 +25,12 @@ lint: $(READY)
 docs: $(READY)
 	$(RUN) docs/generate.py
 
-# The project alone, on one machine; peers need an environment of their own (README.md beside the scripts).
+# The project alone, on one machine; benchmarks/README.md says how peers run beside it.
 bench: export GRADCLI := $(CURDIR)/$(VENV)/bin/gradcli
 bench: $(READY)
-	@test -d '$(SHARED)/bench' || { echo 'bench: no $(SHARED)/bench here; say SHARED=folder' >&2; exit 2; }
-	$(RUN) '$(SHARED)/bench/startup.py'
-	$(RUN) '$(SHARED)/bench/large_file.py' --peers ''
-	$(RUN) '$(SHARED)/bench/throughput.py' --peers ''
+	$(RUN) benchmarks/startup.py
+	$(RUN) benchmarks/large.py
+	$(RUN) benchmarks/batch.py
 
 clean:
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
