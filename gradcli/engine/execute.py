@@ -275,11 +275,19 @@ def given_scalars(program: Program, values: Values, rows: int) -> list[Any]:
 
 
 def run_scalars(phase: Phase, scalars: list[Any]) -> None:
-    for op, out, arguments in phase.scalars:
-        if len(arguments) == 2:
-            scalars[out] = scalar_kernel(op)(scalars[arguments[0]], scalars[arguments[1]])
+    if not phase.scalars:
+        return
+    ops, targets, operands, ends = phase.scalars.layout()
+    kernels = {op: scalar_kernel(op) for op in set(ops)}
+    low = 0
+    for op, out, high in zip(ops, targets, ends, strict=True):
+        if high - low == 2:
+            scalars[out] = kernels[op](scalars[operands[low]], scalars[operands[low + 1]])
+        elif high - low == 1:
+            scalars[out] = kernels[op](scalars[operands[low]])
         else:
-            scalars[out] = scalar_kernel(op)(*[scalars[a] for a in arguments])
+            scalars[out] = kernels[op](*[scalars[a] for a in operands[low:high]])
+        low = high
 
 
 def _run_columns(

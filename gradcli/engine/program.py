@@ -10,8 +10,10 @@ Registers: scalars first, then the input columns, then the output columns, then 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from array import array
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import compress
 
 from gradcli.graph import Graph
 from gradcli.primitives import BOOLEAN, TABLE
@@ -23,8 +25,32 @@ _REDUCES = {
 Instruction = tuple[str, int, tuple[int, ...]]  # operation, target register, argument registers
 Place = tuple[str, int]  # a register before they are numbered: s(calar), i(nput), o(utput), f(loat), c(ondition)
 Step = tuple[str, Place, tuple[Place, ...]]
-_Plan = tuple[tuple[Instruction, ...], list[Step], list[tuple[str, Place, int]], list[tuple[Place, int]]]
 _Given = tuple[list[tuple[int, float]], list[tuple[int, str]], int]
+
+
+@dataclass(frozen=True)
+class Code:
+    """Instructions on scalars, which may be millions: registers as the bytes of flat arrays, which nobody can change.
+    Iterates over instructions."""
+
+    ops: tuple[str, ...] = ()
+    targets: bytes = b""
+    ends: bytes = b""
+    operands: bytes = b""
+
+    def __len__(self) -> int:
+        return len(self.ops)
+
+    def layout(self) -> tuple[tuple[str, ...], array[int], array[int], array[int]]:
+        """For loops over all instructions: operations, targets, operands of all and where those of each one end."""
+        return self.ops, array("i", self.targets), array("i", self.operands), array("i", self.ends)
+
+    def __iter__(self) -> Iterator[Instruction]:
+        ops, targets, operands, ends = self.layout()
+        low = 0
+        for op, out, high in zip(ops, targets, ends, strict=True):
+            yield op, out, tuple(operands[low:high])
+            low = high
 
 
 @dataclass(frozen=True)
@@ -34,7 +60,7 @@ class Phase:
     `stores` copies a register into an output that is not computed in place: (source register, output number).
     """
 
-    scalars: tuple[Instruction, ...]
+    scalars: Code
     columns: tuple[Instruction, ...]
     reductions: tuple[tuple[str, int, int], ...]
     stores: tuple[tuple[int, int], ...]
@@ -69,8 +95,8 @@ class Program:
         return self.scalar_count + self.float_count + self.condition_count
 
 
+_Plan = tuple[Code, list[Step], list[tuple[str, Place, int]], list[tuple[Place, int]]]
 _GIVEN = frozenset(("constant", "leaf", "rows"))
-_NEVER = 1 << 62
 
 
 class _Pool:
@@ -87,17 +113,17 @@ class _Pool:
         return self.count - 1
 
 
-def _levels(graph: Graph, needed: bytearray) -> list[int]:
-    """The phase in which each node is first known: one later than its argument for a reduction."""
-    levels = [0] * len(graph)
-    if _REDUCES.keys().isdisjoint(graph.ops):
-        return levels
-    for node, op in enumerate(graph.ops):
-        if needed[node]:
+def _levels(graph: Graph, needed: bytearray) -> tuple[array[int], list[int]]:
+    """The phase in which each node is first known, one later than its argument for a reduction; and the reductions."""
+    levels, reductions = array("i", (0,)) * len(graph), []
+    if not _REDUCES.keys().isdisjoint(graph.ops):
+        for node, op in compress(enumerate(graph.ops), needed):
             arguments = graph.arguments(node)
             if arguments:
                 levels[node] = max([levels[a] for a in arguments]) + (op in _REDUCES)
-    return levels
+            if op in _REDUCES:
+                reductions.append(node)
+    return levels, reductions
 
 
 class _Scheduler:
@@ -105,10 +131,10 @@ class _Scheduler:
         self.graph = graph
         self.roots = roots
         self.needed = graph.reachable(roots)
-        self.levels = _levels(graph, self.needed)
-        self.reductions = [n for n, op in enumerate(graph.ops) if op in _REDUCES and self.needed[n]]
+        self.levels, self.reductions = _levels(graph, self.needed)
         self.scalar_pool, self.float_pool, self.condition_pool = _Pool(), _Pool(), _Pool()
-        self.scalar_at = [-1] * len(graph)
+        self.scalar_at = array("i", (-1,)) * len(graph)
+        self.given_count = 0
         self.inputs: dict[int, int] = {}
         self.outputs: dict[int, int] = {}
         self.column_roots = [r for r in roots if graph.columns[r]]
@@ -117,21 +143,26 @@ class _Scheduler:
                 self.outputs.setdefault(root, number)
 
     def run(self, taints: Iterable[int]) -> Program:
-        last = max((self.levels[n] for n, needed in enumerate(self.needed) if needed), default=0)
+        columns, levels = self.graph.columns, self.levels
+        last = max((levels[n] for n in self.reductions), default=0)
         per_phase = [self._columns_of(level) for level in range(last + 1)]
-        uses = self._last_scalar_uses(per_phase)
-        given = self._given(uses)
-        by_level: list[list[int]] = [[] for _ in range(last + 1)]
-        for node, op in enumerate(self.graph.ops):
-            if self.needed[node] and not self.graph.columns[node] and op not in _REDUCES and op not in _GIVEN:
-                by_level[self.levels[node]].append(node)
+        by_level, given = [array("i") for _ in range(last + 1)], []
+        for node, op in compress(enumerate(self.graph.ops), self.needed):
+            if columns[node] or op in _REDUCES:
+                continue
+            if op in _GIVEN:
+                given.append(node)
+            else:
+                by_level[levels[node]].append(node)
+        inputs = self._given(given)
+        last_uses = self._last_uses(by_level, per_phase)
         phases = []
         for level in range(last + 1):
-            scalars = self._scalar_code(by_level[level], uses, level)
+            scalars = self._scalar_code(by_level[level], last_uses)
             phases.append((scalars, *self._column_code(level, per_phase[level])))
-        return self._assemble(phases, given, tuple(taints))
+        return self._assemble(phases, inputs, tuple(taints))
 
-    def _given(self, uses: list[int]) -> _Given:
+    def _given(self, nodes: Iterable[int]) -> _Given:
         """Registers of the constants, of the scalar leaves, and of the number of rows (-1: not used).
 
         They are filled before the first phase, so none of them is ever taken for something else.
@@ -139,16 +170,15 @@ class _Scheduler:
         graph, rows = self.graph, -1
         constants: list[tuple[int, float]] = []
         leaves: list[tuple[int, str]] = []
-        for node, op in enumerate(graph.ops):
-            if op in _GIVEN and self.needed[node] and not graph.columns[node]:
-                register = self.scalar_at[node] = self.scalar_pool.take()
-                uses[node] = _NEVER
-                if op == "constant":
-                    constants.append((register, graph.numbers[node][0]))
-                elif op == "leaf":
-                    leaves.append((register, graph.labels[node]))
-                else:
-                    rows = register
+        for register, node in enumerate(nodes):
+            self.scalar_at[node] = register
+            if node in graph.numbers:
+                constants.append((register, graph.numbers[node][0]))
+            elif node in graph.labels:
+                leaves.append((register, graph.labels[node]))
+            else:
+                rows = register
+        self.given_count = self.scalar_pool.count = len(constants) + len(leaves) + (rows >= 0)
         return constants, leaves, rows
 
     def _columns_of(self, level: int) -> list[int]:
@@ -173,50 +203,42 @@ class _Scheduler:
         """The reductions that the pass of this level feeds."""
         return [n for n in self.reductions if self.levels[n] == level + 1]
 
-    def _last_scalar_uses(self, per_phase: list[list[int]]) -> list[int]:
-        """For each scalar the moment after which its register is free: phase times (nodes + 1) plus node; a use by a
-        column holds it to the end of the phase."""
-        graph, levels, needed = self.graph, self.levels, self.needed
-        ops, first, flat = graph.layout()
-        columns, end = graph.columns, len(graph)
-        uses = [0] * end
-        for node in range(end):
-            if needed[node] and not columns[node] and ops[node] not in _REDUCES:
-                moment = levels[node] * (end + 1) + node
-                for i in range(first[node], first[node + 1]):
-                    if uses[flat[i]] < moment:
-                        uses[flat[i]] = moment
-        for level, nodes in enumerate(per_phase):
-            moment = level * (end + 1) + end
-            for node in nodes:
-                for a in graph.arguments(node):
-                    if not columns[a] and uses[a] < moment:
-                        uses[a] = moment
+    def _last_uses(self, by_level: list[array[int]], per_phase: list[list[int]]) -> bytearray:
+        """A mark for every operand of a scalar operation, by its place among all operands, where it is used for the
+        last time: its register is free. What a root is or a column uses as the last one is kept to the end."""
+        _, first, flat = self.graph.layout()
+        seen, marks = bytearray(len(self.graph)), bytearray(len(flat))
         for root in self.roots:
-            uses[root] = _NEVER
-        return uses
+            seen[root] = 1
+        for nodes, columns in zip(reversed(by_level), reversed(per_phase), strict=True):
+            for node in columns:
+                for a in self.graph.arguments(node):
+                    seen[a] = 1
+            for node in reversed(nodes):
+                for i in range(first[node], first[node + 1]):
+                    if not seen[a := flat[i]]:
+                        seen[a] = marks[i] = 1
+        return marks
 
-    def _scalar_code(self, nodes: list[int], uses: list[int], level: int) -> tuple[Instruction, ...]:
+    def _scalar_code(self, nodes: array[int], last_uses: bytearray) -> Code:
         ops, first, flat = self.graph.layout()
-        at, free, count = self.scalar_at, self.scalar_pool.free, self.scalar_pool.count
-        base = level * (len(ops) + 1)
-        code = []
+        at, free, count, given = self.scalar_at, self.scalar_pool.free, self.scalar_pool.count, self.given_count
+        ends, operands = array("i"), array("i")
         for node in nodes:
-            arguments = flat[first[node] : first[node + 1]]
-            moment = base + node
-            registers = tuple([at[a] for a in arguments])
-            for a in arguments:
-                if uses[a] == moment:
-                    uses[a] = _NEVER  # once, also where it is an operand twice
-                    free.append(at[a])
+            for i in range(first[node], first[node + 1]):
+                register = at[flat[i]]
+                operands.append(register)
+                if last_uses[i] and register >= given:
+                    free.append(register)
+            ends.append(len(operands))
             if free:
-                out = at[node] = free.pop()
+                at[node] = free.pop()
             else:
-                out = at[node] = count
+                at[node] = count
                 count += 1
-            code.append((ops[node], out, registers))
         self.scalar_pool.count = count
-        return tuple(code)
+        targets = array("i", map(at.__getitem__, nodes))
+        return Code(tuple([ops[n] for n in nodes]), targets.tobytes(), ends.tobytes(), operands.tobytes())
 
     def _column_code(
         self, level: int, nodes: list[int]

@@ -66,7 +66,16 @@ def test_a_program_cannot_be_changed():
     field = dataclasses.fields(machine)[0].name
     with pytest.raises(dataclasses.FrozenInstanceError):
         setattr(machine, field, ())
-    hash(machine)  # tuples all the way down
+    hash(machine)  # tuples and bytes all the way down
+
+
+def test_instructions_on_scalars_are_read_back_from_flat_arrays():
+    machine = gradcli.parse("o = where(x < y, sin(x), y)*x").compile(wrt=[]).machine(frozenset())
+    code = machine.phases[0].scalars
+    assert [op for op, _, _ in code] == ["lt", "sin", "where", "mul"]
+    assert [len(operands) for _, _, operands in code] == [2, 1, 3, 2]
+    assert len(code) == 4
+    assert machine.roots == ((False, list(code)[-1][1]),)
 
 
 def test_running_leaves_the_program_as_it_was():
