@@ -16,6 +16,8 @@ from collections.abc import Callable, Iterable
 from copy import copy
 
 _ROOM = 1024
+_MANY = 10_000  # nodes from which on whole arrays are marked at once
+_ROUNDS = 12
 OF_ONE_ROW = frozenset(("gather", "min_rows", "max_rows", "prod_rows"))
 
 
@@ -200,17 +202,50 @@ class Graph:
 
     def reachable(self, roots: Iterable[int]) -> bytearray:
         """A mark for every node that the roots depend on, themselves included."""
+        roots = list(roots)
+        top = max(roots, default=-1)
+        settled = self.settled(roots, top, down=True)
+        if settled is not None:
+            return settled
         marks = bytearray(len(self.ops))
-        top = -1
         for root in roots:
             marks[root] = 1
-            top = max(top, root)
         first, flat = self._first, self._flat
         for node in range(top, -1, -1):
             if marks[node]:
                 for i in range(first[node], first[node + 1]):
                     marks[flat[i]] = 1
         return marks
+
+    def settled(self, start: Iterable[int], top: int, down: bool, closed: Iterable[int] = ()) -> bytearray | None:
+        """Marks that spread from some nodes to their operands (`down`) or to what uses them, among nodes up to `top`.
+
+        All nodes are marked at first, and what nothing marks loses its mark, in rounds over whole arrays: few where
+        nearly all nodes are marked in the end, as in a large model. None where the graph is small or there would be
+        many. `closed`: places among all operands that nothing passes through.
+        """
+        if top < _MANY:
+            return None
+        import numpy as np  # not for small graphs
+
+        first = np.frombuffer(self._first, np.intc)[: top + 2]
+        operands = np.frombuffer(self._flat, np.intc)[: first[-1]]
+        users = np.repeat(np.arange(top + 1, dtype=np.intc), np.diff(first))
+        if closed:
+            open_ = np.ones(len(users), bool)
+            open_[[i for i in closed if i < len(users)]] = False
+            operands, users = operands[open_], users[open_]
+        source, target = (users, operands) if down else (operands, users)
+        given = np.zeros(len(self.ops), bool)
+        given[list(start)] = True
+        marks = np.ones(top + 1, bool)
+        for _ in range(_ROUNDS):
+            before, marks = marks, given[: top + 1].copy()
+            marks[target[before[source]]] = True
+            if (marks == before).all():
+                given[: top + 1] = marks
+                return bytearray(given.tobytes())
+        return None
 
 
 class Node:

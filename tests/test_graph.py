@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
 
+from gradcli.calculus.adjoint import depends, receives
 from gradcli.graph import Graph, Known, Node, f, is_simple
 from gradcli.primitives import new_graph
 
@@ -189,3 +192,53 @@ def test_a_long_decimal_near_a_simple_number_is_not_simple(graph):
     assert graph.simple(graph.constant(0.5, "0.50000000000000000000001")) is None
     assert graph.simple(graph.constant(1.0, "e^0")) is None
     assert graph.simple(graph.leaf("x")) is None
+
+
+# ---- marks over whole arrays ----
+
+
+def random_graph(seed: int, size: int) -> Graph:
+    rng, graph = random.Random(seed), new_graph()
+    for label in "xyz":
+        graph.leaf(label)
+    graph.constant(2.0)
+    for _ in range(size):
+        op, count = rng.choice(
+            [("add", 2), ("sin", 1), ("lt", 2), ("where", 3), ("besselj", 2), ("detach", 1), ("max", 4)]
+        )
+        graph.add(op, *[rng.randrange(max(0, len(graph) - 9), len(graph)) for _ in range(count)])
+        graph.name(len(graph) - 1, "n")
+    return graph
+
+
+@pytest.mark.parametrize("rounds", [1, 3, 1000])
+@pytest.mark.parametrize("seed", range(8))
+def test_marks_over_whole_arrays_are_those_of_the_loops(monkeypatch, seed, rounds):
+    graph = random_graph(seed, 60)
+    middle, last = len(graph) // 2, len(graph) - 1
+    asked = [
+        lambda: graph.reachable([middle]),
+        lambda: graph.reachable([last, middle, 3]),
+        lambda: graph.reachable([]),
+        lambda: receives(graph, last),
+        lambda: receives(graph, middle),
+        lambda: depends(graph, [0, 2], last),
+        lambda: depends(graph, [1, middle], last - 5),
+        lambda: depends(graph, [last], middle),
+    ]
+    by_loops = [ask() for ask in asked]
+    monkeypatch.setattr("gradcli.graph._MANY", 0)
+    monkeypatch.setattr("gradcli.graph._ROUNDS", rounds)
+    assert [ask() for ask in asked] == by_loops
+
+
+def test_a_large_model_with_a_long_part_that_nothing_needs(graph):
+    x = node = graph.leaf("x")
+    for _ in range(20_000):
+        node = graph.add("sin", node)
+    dead = node
+    for _ in range(20_000):
+        x = graph.add("cos", x)
+    marks = graph.reachable([x])
+    assert sum(marks) == 20_001
+    assert not marks[dead]

@@ -43,8 +43,11 @@ def carries(op: str, count: int) -> tuple[bool, ...]:
 
 def depends(graph: Graph, wanted: Iterable[int], top: int) -> bytearray:
     """A mark for every node up to `top` that a gradient by one of the wanted nodes passes through."""
-    marks = bytearray(len(graph))
     wanted = list(wanted)
+    settled = graph.settled(wanted, top, down=False, closed=_closed(graph))
+    if settled is not None:
+        return settled
+    marks = bytearray(len(graph))
     for node in wanted:
         marks[node] = 1
     ops, first, flat = graph.layout()
@@ -60,6 +63,9 @@ def depends(graph: Graph, wanted: Iterable[int], top: int) -> bytearray:
 
 def receives(graph: Graph, output: int) -> bytearray:
     """A mark for every node that gets a gradient from the output."""
+    settled = graph.settled([output], output, down=True, closed=_closed(graph))
+    if settled is not None:
+        return settled
     marks = bytearray(len(graph))
     marks[output] = 1
     ops, first, flat = graph.layout()
@@ -70,6 +76,20 @@ def receives(graph: Graph, output: int) -> bytearray:
                 if not marks[flat[i]] and carries(ops[node], high - low)[i - low]:
                     marks[flat[i]] = 1
     return marks
+
+
+def _closed(graph: Graph) -> list[int]:
+    """The places, among the operands of all nodes, that carry no gradient."""
+    ops, first, _ = graph.layout()
+    stops = {op for op in set(ops) if not all(carries(op, len(TABLE[op].arguments) if op in TABLE else 2))}
+    if not stops:
+        return []
+    found = []
+    for node, op in enumerate(ops):
+        if op in stops:
+            low, high = first[node], first[node + 1]
+            found += [low + i for i, carry in enumerate(carries(op, high - low)) if not carry]
+    return found
 
 
 def adjoints(graph: Graph, output: int, wanted: Iterable[int]) -> dict[int, int]:
