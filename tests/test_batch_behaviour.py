@@ -540,3 +540,37 @@ def test_nist_sums_of_squares(tmp_path: Path) -> None:
         want = value(None, 2)
         assert want[0] == pytest.approx(found["rss"], rel=1e-7, abs=1e-20), found["name"]
         assert value(1, 2) == value(7, 1) == want
+
+
+def test_ndjson_values_that_pass_stay_json(batch: Batch) -> None:
+    line = rb'{"x": 1, "o": {"a": 1.10, "b": [1, 2]}, "s": "12", "t": true, "h": "\ud800"}'
+    done = batch("x", line.decode(), "--keep", "o,s,t,h", name="d.ndjson")
+    head = rb'{"o": {"a": 1.10, "b": [1, 2]}, "s": "12", "t": true, "h": "\ud800", '
+    assert done.stdout == head + b'"value": 1.0, "dvalue_dx": 1.0}\n'
+
+
+def test_half_a_surrogate_pair_is_no_cell(batch: Batch) -> None:
+    text = batch.error("x", '{"x": 1, "s": "\\ud800"}\n', "--out-format", "csv", name="d.ndjson")
+    assert "d.ndjson:1: data row 1: `s`: half of a surrogate pair is no text" in text
+
+
+@pytest.mark.parametrize("flags", [(), ("--chunk-rows", "1"), ("-j", "1")])
+def test_a_key_twice_matters_where_it_is_used(batch: Batch, flags: tuple[str, ...]) -> None:
+    lines = '{"x": 1, "q": 0}\n{"x": 2, "q": 1, "q": 2}\n{"x": "3"}\n'
+    assert batch("x", lines, *flags, name="d.ndjson").stdout.count(b"dvalue_dx") == 3
+    assert "d.ndjson:2: data row 2: `q` appears twice" in batch.error(
+        "x", lines, "--keep", "q", *flags, name="d.ndjson"
+    )
+    lines += '{"x": 4, "x": 5}\n'
+    assert "d.ndjson:4: data row 4: `x` appears twice" in batch.error("x", lines, *flags, "-o", "o", name="d.ndjson")
+
+
+def test_a_later_key_called_like_a_result(batch: Batch) -> None:
+    text = batch.error("x", '{"x": 1}\n{"x": 2, "value": 3}\n', name="d.ndjson")
+    assert "d.ndjson:2: a result is called `value`, as is a key of this object" in text
+    assert batch("x", None, "d.ndjson", "--keep", "none").returncode == 0
+
+
+@pytest.mark.parametrize("text", ['[{"x": 1}]', '[\n{"x": 1}\n]', '{\n"x": 1\n}'])
+def test_json_that_is_not_ndjson(batch: Batch, text: str) -> None:
+    assert "jq -c" in batch.error("x", text, name="d.ndjson")

@@ -51,7 +51,9 @@ class Work:
     def __init__(self, reader: Reader, plan: Plan, shape: Shape, drop: bool, reading: Reading) -> None:
         self.reader, self.plan, self.shape = reader, plan, shape
         whole = plan.whole and self._lines_pass()
-        self.wanted = Wanted(tuple(plan.needed), tuple(plan.kept), whole, drop, reading)
+        raw = shape.format == reader.format == "ndjson"
+        taken = tuple(plan.result_names)
+        self.wanted = Wanted(tuple(plan.needed), tuple(plan.kept), whole, drop, reading, raw, taken)
         self.columns = {n: i for n, i in plan.bound.columns.items() if i in plan.needed}
         self.causes = Causes(plan.programs)
 
@@ -175,7 +177,7 @@ class Work:
             return parquet.frame_of(table.frame, results, numbers)
         if shape.format == "ndjson":
             data: bytes | memoryview = ndjson.encode(
-                table.lines if self.wanted.whole else table.frame, results, shape.words
+                table.lines if self.wanted.whole else table.frame, results, shape.words, self.wanted.raw
             )
         else:
             kept = (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -12,28 +13,28 @@ import numpy as np
 from gradcli.errors import FileError
 from gradcli.formats.cells import Fault, parse_number, shorten
 from gradcli.formats.headers import Header
+from gradcli.formats.objects import HINT, Text, dump, is_text, read_object, remedy, repeated, shown
 from gradcli.formats.records import NEWLINE, QUOTE, Bytes, Chunk, Positions
 from gradcli.formats.table import Table, Wanted
 
 _NUMBER = r"^-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?$"
 
 _OPEN, _CLOSE = b"{}"
-
-
-class _Text(str):
-    """The text of a number, as it stands in the file."""
+_HALF = "half of a surrogate pair is no text"
 
 
 def first_header(chunk: Chunk) -> Header | None:
     """The names in the first object, or None where there is none yet. Raises FileError when it is no object."""
     for number, line in enumerate(_without_mark(chunk).split(b"\n"), chunk.line + 1):
         if line.strip():
-            found, reason = _object(line)
+            found, reason = read_object(line)
             if found is None:
-                hint = 'NDJSON has one object a line: `{"x": 1}`'
                 raise FileError.of(
-                    f"{chunk.source}:{number}: {reason}: `{shorten(line.decode('utf-8', 'replace'))}`", help=hint
+                    f"{chunk.source}:{number}: {reason}: `{shorten(line.decode('utf-8', 'replace'))}`",
+                    help=remedy(line),
                 )
+            if not all(map(is_text, found)):
+                raise FileError.of(f"{chunk.source}:{number}: {_HALF}", help="escapes of such letters come in pairs")
             return Header(tuple(found))
     return None
 
@@ -42,44 +43,16 @@ def _without_mark(chunk: Chunk) -> bytes:
     return chunk.data.removeprefix(b"\xef\xbb\xbf") if chunk.first else chunk.data
 
 
-def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
-        twice = next(k for i, (k, _) in enumerate(pairs) if k in {p[0] for p in pairs[:i]})
-        raise ValueError(f"`{shorten(twice)}` appears twice")
-    return found
-
-
-def _refuse(word: str) -> Any:
-    raise ValueError(f"{word} is no JSON")
-
-
-def _object(line: bytes) -> tuple[dict[str, Any] | None, str]:
-    """The object of a line, numbers as `_Text`; or None and why there is none."""
-    try:
-        found = json.loads(
-            line.decode(), parse_float=_Text, parse_int=_Text, parse_constant=_refuse, object_pairs_hook=_pairs
-        )
-    except json.JSONDecodeError as fault:
-        what = "extra data after the object" if fault.msg == "Extra data" else fault.msg[:1].lower() + fault.msg[1:]
-        return None, f"{what} (character {fault.pos + 1})"
-    except UnicodeDecodeError as fault:
-        return None, f"byte 0x{fault.object[fault.start]:02x} is not UTF-8"
-    except (ValueError, RecursionError) as fault:
-        return None, str(fault) if isinstance(fault, ValueError) else "it is nested too deeply"
-    return (found, "") if isinstance(found, dict) else (None, "this is no object")
-
-
 def parse(chunk: Chunk, header: Header, wanted: Wanted, unbound: Sequence[str] = ()) -> Table:
     """The rows of a chunk. A key that is absent or null is missing; blank lines count as lines, not as rows.
 
     `unbound` are names of the model that the first object lacks: a chunk that has one of them is refused.
     """
     data = _without_mark(chunk)
-    _refuse_late(data, unbound, chunk)
+    _refuse_late(data, unbound, wanted.taken if wanted.whole else (), chunk)
     lines = _lines(data)
     names = [header.names[i] for i in wanted.needed]
-    values = _fast(data, names) if wanted.whole and names else None
+    values = _fast(data, names) if names and (wanted.whole or not wanted.kept) else None
     if values is not None and all(
         len(v) == len(lines) and not (wanted.reading.strict and v.null_count()) for v in values
     ):
@@ -93,14 +66,33 @@ def parse(chunk: Chunk, header: Header, wanted: Wanted, unbound: Sequence[str] =
     return _slow(data, header, wanted)
 
 
-def _refuse_late(data: bytes, unbound: Sequence[str], chunk: Chunk) -> None:
+def _refuse_late(data: bytes, unbound: Sequence[str], taken: Sequence[str], chunk: Chunk) -> None:
+    """Raises FileError for keys of later objects that would change what the first one settled."""
     for name in unbound:
-        key = json.dumps(name).encode()
-        if key in data and any(name in (_object(line)[0] or ()) for line in data.split(b"\n") if key in line):
+        if line := _line_with(data, name, chunk):
             raise FileError.of(
-                f"{chunk.source} has `{name}` in a later row, but not in the first",
+                f"{chunk.source}:{line}: `{name}` is in a later row, but not in the first",
                 help=f"give it in the first row too (null where it is missing), or say `{name}=VALUE`",
             )
+    for name in taken:
+        if line := _line_with(data, name, chunk):
+            raise FileError.of(
+                f"{chunk.source}:{line}: a result is called `{name}`, as is a key of this object",
+                help="`--names` spells gradients otherwise; `--keep` chooses what passes through",
+            )
+
+
+def _line_with(data: bytes, name: str, chunk: Chunk) -> int:
+    """The first line with an object that has the key, or 0."""
+    if not any(key in data and re.search(re.escape(key) + rb"\s*:", data) for key in _spellings(name)):
+        return 0
+    lines = enumerate(data.split(b"\n"), chunk.line + 1)
+    return next((i for i, line in lines if line.strip() and name in (read_object(line)[0] or ())), 0)
+
+
+def _spellings(name: str) -> set[bytes]:
+    """A key as writers of JSON spell it: letters beyond ASCII as they are, or all escaped."""
+    return {json.dumps(name, ensure_ascii=False).encode(), json.dumps(name).encode()}
 
 
 def _lines(data: bytes) -> Any:
@@ -146,7 +138,8 @@ def _fast(data: bytes, names: Sequence[str]) -> list[Any] | None:
     text = np.frombuffer(data, np.uint8)
     quotes = np.flatnonzero(text == QUOTE)
     for name, column in zip(names, columns, strict=True):
-        found = _places(text, quotes, json.dumps(name).encode())
+        each = [_places(text, quotes, key) for key in _spellings(name)]
+        found = each[0] if len(each) == 1 else np.sort(np.concatenate(each))
         if len(found) > len(column) or (column.null_count() and _share_a_line(text, found)):
             return None  # a key twice, or within an object: polars would take the first
     return columns
@@ -183,16 +176,19 @@ def _slow(data: bytes, header: Header, wanted: Wanted) -> Table:
     needed = {header.names[i]: i for i in wanted.needed}
     numbers: dict[str, list[float | None]] = {n: [] for n in needed}
     known = frozenset(header.names)
+    used = {*needed, *(() if wanted.whole else (header.names[i] for i in wanted.kept))}
     for line, raw in enumerate(data.split(b"\n"), 1):
         if not raw.strip():
             continue
         record, table.records = table.records, table.records + 1
         text = raw.strip().decode("utf-8", "replace")
-        found, reason = _object(raw)
-        faults = [Fault(record, line, "", text, reason, "NDJSON has one object a line")] if found is None else []
+        found, reason = read_object(raw)
+        if found is not None:
+            reason = repeated(found, used) or _no_text(found, wanted, header) or ""
+        faults = [Fault(record, line, "", text, reason, HINT if found is None else None)] if reason else []
         found = found or {}
         cells, wrong = _cells(found, needed, record, line, wanted)
-        faults += wrong or _new_keys(found, known, record, line, text, wanted)
+        faults += [] if faults else wrong or _new_keys(found, known, record, line, text, wanted)
         table.faults += faults
         if faults and wanted.drop:
             continue
@@ -230,7 +226,17 @@ def _fill(
         table.lines = pl.Series(texts, dtype=pl.String)
     elif wanted.kept:
         names = [header.names[i] for i in wanted.kept]
-        table.frame = pl.DataFrame({n: pl.Series([_shown(r.get(n)) for r in rows], dtype=pl.String) for n in names})
+        cell = dump if wanted.raw else shown
+        table.frame = pl.DataFrame({n: pl.Series([cell(r.get(n)) for r in rows], dtype=pl.String) for n in names})
+
+
+def _no_text(found: dict[str, Any], wanted: Wanted, header: Header) -> str | None:
+    """Why an object cannot become cells of a table: JSON may escape half of a character."""
+    if wanted.whole or wanted.raw:
+        return None
+    kept = [header.names[i] for i in wanted.kept]
+    odd = next((n for n in kept if not is_text(shown(found.get(n)) or "")), None)
+    return f"`{odd}`: {_HALF}" if odd is not None else None
 
 
 def _cells(
@@ -247,7 +253,7 @@ def _cells(
         kind = type(value).__name__
         if isinstance(value, str):
             plain = value.strip()
-            if not isinstance(value, _Text) and plain.lower() in wanted.reading.missing:
+            if not isinstance(value, Text) and plain.lower() in wanted.reading.missing:
                 if wanted.reading.strict:
                     faults.append(Fault(record, line, name, value, *wanted.reading.absence(value)))
                 continue
@@ -255,8 +261,13 @@ def _cells(
             if cells[name] is not None:
                 continue
             kind = "str"
-        word = {"bool": "true or false", "list": "a list", "dict": "an object", "str": "a text that is no number"}[kind]
-        text = str(_shown(value))
+        word = {
+            "bool": "true or false, not a number",
+            "list": "a list",
+            "dict": "an object",
+            "str": "a text that is no number",
+        }[kind]
+        text = str(shown(value))
         faults.append(
             Fault(
                 record, line, name, text, f"`{shorten(text)}` is {word}", "give a number, or null where it is missing"
@@ -284,27 +295,11 @@ def _new_keys(
     ]
 
 
-def _shown(value: Any) -> str | None:
-    """A value as the cell of a table: the text of numbers as it stands in the file."""
-    if value is None or isinstance(value, str):
-        return value
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return _dump(value)
-
-
-def _dump(value: Any) -> str:
-    if isinstance(value, dict):
-        return "{" + ", ".join(f"{json.dumps(k, ensure_ascii=False)}: {_dump(v)}" for k, v in value.items()) + "}"
-    if isinstance(value, list):
-        return "[" + ", ".join(map(_dump, value)) + "]"
-    return str(value) if isinstance(value, _Text) else json.dumps(value, ensure_ascii=False)
-
-
-def encode(kept: Any, results: Sequence[Any], words: bool) -> bytes:
+def encode(kept: Any, results: Sequence[Any], words: bool, raw: bool = False) -> bytes:
     """Objects: the text of `kept` (whole objects as a series, or a frame of texts and typed columns), then the results.
 
-    Results that are not finite are null, or with `words` the strings NaN, Infinity, -Infinity.
+    `raw`: the texts of a frame are JSON already. Results that are not finite are null, or with `words` the strings NaN,
+    Infinity, -Infinity.
     """
     import polars as pl
 
@@ -316,7 +311,8 @@ def encode(kept: Any, results: Sequence[Any], words: bool) -> bytes:
         if columns and (head == "{").any():
             comma = pl.select(pl.when(head == "{").then(pl.lit("")).otherwise(pl.lit(", "))).to_series()
     else:
-        columns = [(c.name, _cell(c, words)) for c in (kept.get_columns() if kept is not None else ())] + columns
+        passing = kept.get_columns() if kept is not None else ()
+        columns = [(c.name, c if raw else _cell(c, words)) for c in passing] + columns
         pieces, comma = ["{"], ""
     for name, values in columns:
         key = json.dumps(name, ensure_ascii=False) + ": "

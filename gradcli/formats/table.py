@@ -19,6 +19,7 @@ class Wanted:
     """What is asked of a reader: `needed` columns as numbers; `kept` columns pass through, as whole lines if `whole`.
 
     `drop`: rows with a fault are left out; otherwise they stay and are marked in `Table.bad`.
+    `raw`: cells that pass are JSON as it was read. `taken`: names of results, which no object that passes may have.
     """
 
     needed: Sequence[int]
@@ -26,6 +27,8 @@ class Wanted:
     whole: bool
     drop: bool
     reading: Reading
+    raw: bool = False
+    taken: Sequence[str] = ()
 
 
 @dataclass
