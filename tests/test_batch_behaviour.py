@@ -574,3 +574,69 @@ def test_a_later_key_called_like_a_result(batch: Batch) -> None:
 @pytest.mark.parametrize("text", ['[{"x": 1}]', '[\n{"x": 1}\n]', '{\n"x": 1\n}'])
 def test_json_that_is_not_ndjson(batch: Batch, text: str) -> None:
     assert "jq -c" in batch.error("x", text, name="d.ndjson")
+
+
+def _parquet(batch: Batch, name: str, **columns: object) -> None:
+    import polars as pl
+
+    pl.DataFrame(columns).write_parquet(batch.folder / name)
+
+
+def test_lists_and_objects_of_parquet_pass_as_json(batch: Batch) -> None:
+    from datetime import timedelta
+    from decimal import Decimal
+
+    days, prices = [timedelta(1), None], [Decimal("1.10"), None]
+    _parquet(batch, "d.parquet", x=[1, 2], l=[[1, 2], None], o=[{"a": "é"}, None], t=days, p=prices)
+    done = batch("x", None, "d.parquet", "--out-format", "csv", "--keep", "l,o,t,p")
+    assert done.stdout.decode() == 'l,o,t,p,value,dvalue_dx\n"[1,2]","{""a"":""é""}",P1D,1.10,1.0,1.0\n,,,,2.0,1.0\n'
+    done = batch("x", None, "d.parquet", "--out-format", "ndjson", "--keep", "l,o,p")
+    assert json.loads(done.stdout.splitlines()[0])["l"] == [1, 2]
+    assert done.stdout.splitlines()[0].startswith('{"l": [1,2], "o": {"a":"é"}, "p": 1.10,'.encode())
+
+
+@pytest.mark.parametrize("format", ["csv", "ndjson"])
+def test_bytes_of_parquet_are_refused(batch: Batch, format: str) -> None:
+    _parquet(batch, "d.parquet", x=[1], b=[[b"a"]])
+    done = batch("x", None, "d.parquet", "--out-format", format)
+    assert done.returncode == 2
+    assert f"column `b` holds bytes, which {format.upper()} cannot hold" in done.stderr.decode()
+    assert batch("x", None, "d.parquet", "--out-format", format, "--keep", "x").returncode == 0
+
+
+def test_parquet_files_whose_types_differ(batch: Batch) -> None:
+    _parquet(batch, "a.parquet", x=[1])
+    _parquet(batch, "b.parquet", x=[1.5])
+    done = batch("x", None, "a.parquet", "b.parquet", "-o", "o.parquet")
+    assert (done.returncode, b"panicked" in done.stderr) == (2, False)
+    assert "b.parquet: column `x` is Float64, in the first file it is Int64" in done.stderr.decode()
+    assert batch("x", None, "a.parquet", "b.parquet").returncode == 0
+
+
+def test_what_a_column_of_parquet_holds(batch: Batch) -> None:
+    from datetime import datetime
+
+    _parquet(batch, "d.parquet", x=[datetime(2020, 1, 1)])
+    assert "d.parquet: column `x` holds dates and times, not numbers" in batch("x", None, "d.parquet").stderr.decode()
+
+
+def test_closed_pipe_is_silent_for_parquet(tmp_path: Path) -> None:
+    (tmp_path / "d.csv").write_text("x\n" + "".join(f"{i}\n" for i in range(200_000)))
+    done = subprocess.run(
+        [
+            "bash",
+            "-c",
+            f"{sys.executable} -m gradcli batch -e x d.csv --out-format parquet | head -c 1; exit ${{PIPESTATUS[0]}}",
+        ],
+        cwd=tmp_path,
+        capture_output=True,
+        timeout=60,
+    )
+    assert (done.returncode, done.stderr) == (141, b"")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full")
+@pytest.mark.parametrize("format", ["csv", "ndjson", "parquet"])
+def test_a_full_disk_says_so(batch: Batch, format: str) -> None:
+    done = batch("x", "x\n1\n", "-o", "/dev/full", "--out-format", format)
+    assert (done.returncode, done.stderr) == (2, b"gradcli: error: cannot write /dev/full: no space left on device\n")

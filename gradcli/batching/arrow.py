@@ -166,7 +166,7 @@ class _Batches:
         needed = Wanted(wanted.needed, (), False, wanted.drop, wanted.reading)
         if not names:
             return Table(chunk.num_rows, chunk.num_rows, {})
-        return parquet.parse(frame, self.header, needed)
+        return parquet.parse("the batch", frame, self.header, needed)
 
     def extend(self, names: Sequence[str], unbound: Sequence[str]) -> None:
         raise NotImplementedError

@@ -49,6 +49,8 @@ class Outputs:
         elif not isinstance(data, (bytes, memoryview)):
             try:
                 self.sink.write(data)
+            except BrokenPipeError:
+                raise
             except OSError as fault:
                 raise self.target.failed(fault) from None
 
@@ -57,6 +59,8 @@ class Outputs:
             sink, self.sink = self.sink, None
             try:
                 sink.close()
+            except BrokenPipeError:
+                raise
             except OSError as fault:
                 raise self.target.failed(fault) from None
         self.target.commit()

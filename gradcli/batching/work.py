@@ -56,6 +56,8 @@ class Work:
         self.wanted = Wanted(tuple(plan.needed), tuple(plan.kept), whole, drop, reading, raw, taken)
         self.columns = {n: i for n, i in plan.bound.columns.items() if i in plan.needed}
         self.causes = Causes(plan.programs)
+        if shape.format != "parquet":
+            parquet.refuse_bytes(reader.types, plan.kept_names, shape.format)
 
     def _lines_pass(self) -> bool:
         """Whether the lines of the input are good as they are in the output."""
@@ -82,6 +84,8 @@ class Work:
         piece.seen = {n for n in self.plan.bound.absent if self._occurs(table, n)}
         arrays = self.compute(table)
         self._look_for_nonfinite(table, arrays, piece)
+        if self.shape.format == self.reader.format == "parquet" and table.frame is not None:
+            parquet.refuse_other(chunk.source, table.frame, self.reader.types)
         piece.data = self._encode(table, self._series(arrays, table.empty))
         return piece
 

@@ -115,12 +115,22 @@ def _refuse_breaks(frame: Any, separator: str) -> None:
 
 
 def _spelled(column: Any) -> Any:
-    """`nan` as Python spells it, not `NaN`."""
+    """`nan` as Python spells it, not `NaN`; lists and objects of Parquet as JSON."""
     import polars as pl
 
-    if column.dtype == pl.Float64 and isnan(column.sum()) and column.is_nan().any():
+    if column.dtype.is_float() and isnan(column.sum() or 0.0) and column.is_nan().any():
         return column.cast(pl.String).replace("NaN", "nan")
-    return column
+    if column.dtype.is_nested():
+        return as_json(column)
+    return column.dt.to_string() if column.dtype == pl.Duration else column
+
+
+def as_json(column: Any) -> Any:
+    """Values of any type as JSON, one by one; a null stays one."""
+    import polars as pl
+
+    made = column.alias("v").to_frame().select(pl.struct("v").struct.json_encode()).to_series()
+    return made.str.slice(5).str.head(-1).set(column.is_null(), None).alias(column.name)
 
 
 def header_line(names: Sequence[str], dialect: Dialect) -> bytes:

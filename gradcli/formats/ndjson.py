@@ -12,6 +12,7 @@ import numpy as np
 
 from gradcli.errors import FileError
 from gradcli.formats.cells import Fault, parse_number, shorten
+from gradcli.formats.delimited import as_json
 from gradcli.formats.headers import Header
 from gradcli.formats.objects import HINT, Text, dump, is_text, read_object, remedy, repeated, shown
 from gradcli.formats.records import NEWLINE, QUOTE, Bytes, Chunk, Positions
@@ -358,9 +359,10 @@ def _cell(column: Any, words: bool) -> Any:
 
     if column.dtype.is_float():
         return _number(column, words)
+    if column.dtype.is_decimal():
+        return column.cast(pl.String)
     if column.dtype != pl.String:
-        made = column.alias("v").to_frame().select(pl.struct("v").struct.json_encode()).to_series()
-        return made.str.slice(5).str.head(-1)
+        return as_json(column)
     plain = column.str.contains(_NUMBER)
     escaped = '"' + column.str.replace_many(list(_ESCAPES), list(_ESCAPES.values())) + '"'
     return pl.select(pl.when(plain).then(column).otherwise(escaped)).to_series().fill_null("null")

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import queue
+import re
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,6 +17,19 @@ from gradcli.formats.headers import Header
 from gradcli.formats.table import Table, Wanted
 
 ROWS = 1 << 16
+_HOLDS = {
+    "Date": "dates",
+    "Datetime": "dates and times",
+    "Time": "times",
+    "Duration": "durations",
+    "Boolean": "true and false",
+    "Categorical": "categories",
+    "Enum": "categories",
+    "List": "lists",
+    "Array": "lists",
+    "Struct": "objects",
+    "Binary": "bytes",
+}
 
 
 def open_file(name: str) -> tuple[Any, Header, int]:
@@ -36,7 +51,7 @@ def slices(frame: Any, rows: int, size: int) -> Iterator[Any]:
         yield frame.slice(start, size).collect(engine="streaming")
 
 
-def parse(frame: Any, header: Header, wanted: Wanted) -> Table:
+def parse(source: str, frame: Any, header: Header, wanted: Wanted) -> Table:
     """The rows of a slice. Numbers of any width become floats; a null is missing; texts are read as cells."""
     import polars as pl
 
@@ -57,7 +72,7 @@ def parse(frame: Any, header: Header, wanted: Wanted) -> Table:
             values = floats.fill_null(float("nan")).to_numpy() if missing is not None else floats.to_numpy()
         else:
             raise FileError.of(
-                f"column `{name}` holds {column.dtype}, not numbers",
+                f"{source}: column `{name}` holds {_held(column.dtype)}, not numbers",
                 help="cast it, or bind another column with --rename",
             )
         table.values[index] = np.ascontiguousarray(values)
@@ -72,6 +87,46 @@ def parse(frame: Any, header: Header, wanted: Wanted) -> Table:
     table.faults.sort(key=lambda f: f.record)
     table.mark(bad, wanted.drop)
     return table
+
+
+def _held(dtype: Any) -> str:
+    kind = str(dtype.base_type())
+    return _HOLDS.get(kind, kind)
+
+
+def _has_bytes(dtype: Any) -> bool:
+    import polars as pl
+
+    if isinstance(dtype, pl.Struct):
+        return any(_has_bytes(f.dtype) for f in dtype.fields)
+    return _has_bytes(dtype.inner) if isinstance(dtype, pl.List | pl.Array) else bool(dtype == pl.Binary)
+
+
+def refuse_bytes(types: Mapping[str, Any], kept: Sequence[str], format: str) -> None:
+    """Raises FileError for columns that no text can hold."""
+    odd = next((n for n in kept if n in types and _has_bytes(types[n])), None)
+    if odd is not None:
+        raise FileError.of(
+            f"column `{odd}` holds bytes, which {format.upper()} cannot hold",
+            help="`--keep` with other names leaves it out, `--out-format parquet` keeps it",
+        )
+
+
+def refuse_other(source: str, frame: Any, types: Mapping[str, Any]) -> None:
+    """A Parquet file has one type for a column. Raises FileError where files that are read differ."""
+    odd = next((n for n, t in frame.schema.items() if types.get(n, t) != t), None)
+    if odd is not None:
+        raise FileError.of(
+            f"{source}: column `{odd}` is {frame.schema[odd]}, in the first file it is {types[odd]}",
+            help="write CSV or NDJSON, or leave the column out with `--keep`",
+        )
+
+
+def _as_os(fault: BaseException) -> OSError:
+    """What the system said, for polars has it as text: a closed pipe, a full disk."""
+    text = str(fault)
+    found = re.search(r"os error (\d+)", text)
+    return OSError(int(found[1]), os.strerror(int(found[1]))) if found else OSError(text.splitlines()[0][:200])
 
 
 class Sink:
@@ -107,7 +162,7 @@ class Sink:
     def _put(self, frame: Any) -> None:
         while True:
             if self.fault is not None:
-                raise OSError(str(self.fault).splitlines()[0][:200]) from None
+                raise _as_os(self.fault) from None
             try:
                 return self.waiting.put(frame, timeout=0.2)
             except queue.Full:
@@ -118,7 +173,7 @@ class Sink:
         self._put(None)
         self.thread.join()
         if self.fault is not None:
-            raise OSError(str(self.fault).splitlines()[0][:200])
+            raise _as_os(self.fault)
 
     def cancel(self) -> None:
         self.stopped = True

@@ -164,7 +164,7 @@ class PartReader:
 
     def parse(self, chunk: Any, wanted: Wanted) -> Table:
         if self.format == "parquet":
-            return parquet.parse(chunk.frame, self.header, wanted)
+            return parquet.parse(chunk.source, chunk.frame, self.header, wanted)
         if self.dialect is None:
             return ndjson.parse(chunk, self.header, wanted, self.outline.unbound)
         header = self.known.get(chunk.number, self.header) if chunk.first else self.header

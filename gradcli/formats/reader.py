@@ -187,7 +187,7 @@ class ParquetReader:
                 yield Slice(name, number, part)
 
     def parse(self, chunk: Slice, wanted: Wanted) -> Table:
-        return parquet.parse(chunk.frame, self.header, wanted)
+        return parquet.parse(chunk.source, chunk.frame, self.header, wanted)
 
     def extend(self, names: Sequence[str], unbound: Sequence[str]) -> None:
         raise FileError.of(f"{self.names[0]} has no column `{names[0]}`") if names else AssertionError
