@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, cast
 
 from gradcli.cotangent import Cotangent
 from gradcli.graph import Graph, Node
-from gradcli.primitives import TABLE, new_graph
+from gradcli.primitives import TABLE, Rule, new_graph
 
 
 class Partial(NamedTuple):
@@ -64,7 +64,6 @@ class _Flow:
         return self._then("neg", Node(self._graph, 0))
 
 
-@cache
 def partials(op: str, count: int) -> tuple[Partial | None, ...] | None:
     """For each argument of a row what its rule does, None where no gradient is carried; or None where the rule has to
     be asked for each node."""
@@ -73,10 +72,15 @@ def partials(op: str, count: int) -> tuple[Partial | None, ...] | None:
         return (SAME,)
     if primitive is None or primitive.rule is None or primitive.reduction or op == "spread":
         return None
+    return _followed(primitive.rule, count)
+
+
+@cache
+def _followed(rule: Rule, count: int) -> tuple[Partial | None, ...] | None:
     graph = new_graph()
     y, *operands = [_Operand(graph, graph.leaf(str(i))) for i in range(count + 1)]
     try:
-        results = primitive.rule(cast("Cotangent", _Flow(graph)), y, *operands)
+        results = rule(cast("Cotangent", _Flow(graph)), y, *operands)
     except (_Looks, AttributeError):
         return None
     if not graph.special.isdisjoint(graph.ops):
