@@ -105,6 +105,15 @@ class Program:
             return program
 
     def _build(self, columns: frozenset[str]) -> MachineProgram:
+        return schedule(*self._simplified(columns))
+
+    def _simplified(self, columns: frozenset[str]) -> tuple[Graph, list[int], list[int]]:
+        """What the engine computes: a graph of machine operations, its roots and their taints. The graph it is made of
+        is gone by then."""
+        graph, roots, taints = self._differentiated(columns)
+        return *simplify(graph, roots), taints
+
+    def _differentiated(self, columns: frozenset[str]) -> tuple[Graph, list[int], list[int]]:
         resolved = self.model.resolved
         names = resolved.names
         try:
@@ -124,8 +133,7 @@ class Program:
         taints = [-1] + [0] * (len(roots) - 1)
         roots += [at[names[n].node] for n in self.show]
         taints += [-1] * len(self.show)
-        machine, placed = simplify(graph, roots)
-        return schedule(machine, placed, taints)
+        return graph, roots, taints
 
     @cached_property
     def filled(self) -> frozenset[str]:

@@ -82,10 +82,10 @@ class Graph:
         `flat[first[i]:first[i + 1]]`."""
         return self.ops, self._first, self._flat
 
-    def _append(self, op: str, arguments: Iterable[int], column: int) -> int:
+    def _append(self, op: str, column: int) -> int:
+        """A node without operands."""
         node = len(self.ops)
         self.ops.append(op)
-        self._flat.extend(arguments)
         self._first.append(len(self._flat))
         self.columns.append(column)
         start, end = self.place
@@ -98,7 +98,7 @@ class Graph:
         key = repr(value) if text is None else text
         node = self._constants.get(key)
         if node is None:
-            node = self._constants[key] = self._append("constant", (), 0)
+            node = self._constants[key] = self._append("constant", 0)
             self.numbers[node] = (value, key)
         return node
 
@@ -111,13 +111,20 @@ class Graph:
     def leaf(self, label: str, column: bool = False) -> int:
         node = self._leaves.get(label)
         if node is None:
-            node = self._leaves[label] = self._append("leaf", (), int(column))
+            node = self._leaves[label] = self._append("leaf", int(column))
             self.labels[node] = label
         return node
 
     def name(self, inner: int, label: str) -> int:
         """A definition: never interned, so that equal expressions under two names stay two nodes."""
-        node = self._append("name", (inner,), self.columns[inner])
+        node = len(self.ops)
+        self.ops.append("name")
+        self._flat.append(inner)
+        self._first.append(len(self._flat))
+        self.columns.append(self.columns[inner])
+        start, end = self.place
+        self.starts.append(start)
+        self.ends.append(end)
         self.labels[node] = label
         return node
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, TypeAlias
 
@@ -53,7 +53,7 @@ class Tokens:
 
     text: str
     tokens: list[Token]
-    starts: list[int]
+    starts: Sequence[int]
 
     def kind(self, i: int) -> str:
         return self.tokens[i][0]

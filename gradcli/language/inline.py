@@ -53,9 +53,11 @@ class Inliner:
     def expression(self, expression: Expression, placed: bool = True) -> int:
         """The node of an expression. Raises Stop, with the error recorded."""
         self.stack.clear()
-        self.running.clear()
-        self.memo.clear()
-        frames = self.frames = [_Frame(expression, iter(expression.form), _NOTHING)]
+        frames = self.frames
+        frames[:] = (_Frame(expression, iter(expression.form), _NOTHING),)
+        if self.scope.functions:
+            self.running.clear()
+            self.memo.clear()
         while frames:
             if not self._run(frames[-1], placed):
                 self._leave(frames.pop())

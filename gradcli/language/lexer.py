@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from array import array
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import TypeAlias
@@ -116,13 +117,13 @@ class _Words(dict[str, Token]):
         return token
 
 
-def tokenize(text: str) -> tuple[list[Token], list[int]]:
+def tokenize(text: str) -> tuple[list[Token], array[int]]:
     """All tokens, closed by an `end`, and where each starts. Wrong text becomes `bad` tokens: see `explain`."""
     leading = _LEADING.match(text)
     first = leading.end() if leading else 0
     words = _TOKEN.findall(text, first)
     tokens = list(map(_Words().__getitem__, words))
-    starts = list(accumulate(map(len, words), initial=first))
+    starts = array("q", accumulate(map(len, words), initial=first))
     tokens.append(("end", "", 0, "end"))
     return tokens, starts
 

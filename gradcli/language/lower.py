@@ -28,7 +28,11 @@ def lower(source: Source, bindings: Mapping[str, str] | None = None) -> Resolved
 
     Raises ModelError with every error of the text, BindingError when a value is no constant.
     """
-    return _Lowerer(source, bindings or {}).run()
+    lowerer = _Lowerer(source, bindings or {})
+    try:
+        return lowerer.run()
+    finally:
+        lowerer.scope.value = None  # else text and tokens stay until the next collection, which a command switches off
 
 
 class _Lowerer:
@@ -40,7 +44,7 @@ class _Lowerer:
         self.model.graph.reserve(len(source.text) // _CHARACTERS)
         self.scope = Scope(self.model, file, rows, errors=errors, broken=set(file.broken), value=self.value)
         self.scope.bindings = normalised(bindings, self.scope)
-        self.model.counts = {name: len(places) for name, places in self.scope.lines.items()}
+        self.model.counts = self.scope.counts
         self.inliner = Inliner(self.scope)
         self.seen: dict[str, int] = {}
         self.last: str | None = None
@@ -140,8 +144,11 @@ class _Lowerer:
 
     def label(self, name: str) -> str:
         """`x@1`, `x@2` for earlier definitions, the bare name for the last."""
+        count = self.model.counts[name]
+        if count == 1:
+            return name
         number = self.seen[name] = self.seen.get(name, 0) + 1
-        return name if number == self.model.counts.get(name, 0) else f"{name}@{number}"
+        return name if number == count else f"{name}@{number}"
 
     def define(self, statement: Definition) -> str:
         scope, name = self.scope, statement.name
@@ -158,7 +165,7 @@ class _Lowerer:
         alias = statement.expression.bare_name
         if alias is not None and alias in scope.names:
             record = scope.names[alias]
-            record.aliases.append(label)
+            record.aliases += (label,)
             self.model.aliases[label] = record.label
             scope.put(name, record)
             return record.label

@@ -23,7 +23,7 @@ class Name:
     span: Span
     default: int | None = None
     bound: bool = False
-    aliases: list[str] = field(default_factory=list)
+    aliases: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

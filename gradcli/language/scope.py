@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -42,6 +43,11 @@ class Scope:
     checking: bool = False
     closed: bool = False
     version: int = 0
+
+    @cached_property
+    def counts(self) -> dict[str, int]:
+        """How often each name is defined."""
+        return dict(Counter([s.name for s in self.file.statements if isinstance(s, Definition | Const)]))
 
     @cached_property
     def lines(self) -> dict[str, list[Place]]:
@@ -111,7 +117,7 @@ class Scope:
             if not self.checking:
                 self.only_checked.pop(name, None)
             return record.node
-        if name in self.lines:
+        if name in self.counts:
             raise self._too_early(name, place)
         if name in CONSTANTS and name not in self.bindings:
             return self.model.graph.constant(CONSTANTS[name], name)
@@ -151,8 +157,7 @@ class Scope:
 
 def normalised(bindings: Mapping[str, str], scope: Scope) -> dict[str, str]:
     """Bindings by label: `x@2` of two definitions is `x`."""
-    counts = {name: len(places) for name, places in scope.lines.items()}
-    return {last_of(name, counts): text for name, text in bindings.items()}
+    return {last_of(name, scope.counts): text for name, text in bindings.items()}
 
 
 def value_fault(name: str, text: str, found: Iterable[Diagnostic]) -> BindingError:

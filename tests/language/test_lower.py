@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import time
+import weakref
 
 import pytest
 from hypothesis import given
@@ -13,7 +14,7 @@ import gradcli
 from gradcli.api import Model
 from gradcli.errors import BindingError, ModelError
 from gradcli.language.inline import canonical
-from gradcli.language.lower import Resolved, lower
+from gradcli.language.lower import Resolved, _Lowerer, lower
 from gradcli.source import Part, Source
 
 
@@ -70,7 +71,7 @@ def test_bare_name_is_an_alias_of_the_same_node():
     found = resolve("x = 1; y = x; z = y; o = z*2")
     assert list(found.names) == ["x", "o"]
     assert found.find("z") is found.find("y") is found.find("x")
-    assert found.names["x"].aliases == ["y", "z"]
+    assert found.names["x"].aliases == ("y", "z")
 
 
 def test_alias_of_a_constant_is_a_leaf_of_its_own():
@@ -459,3 +460,16 @@ def test_a_decimal_as_a_key_is_the_same_number(text):
     if "e" not in text.lower():
         more = text + ("0" if "." in text else ".0")
         assert key == canonical("0" + text) == canonical(more)
+
+
+def test_what_was_read_is_gone_without_a_collection(monkeypatch):
+    made = []
+    monkeypatch.setattr(
+        "gradcli.language.lower._Lowerer", lambda *given: made.append(weakref.ref(it := _Lowerer(*given))) or it
+    )
+    gc.disable()
+    try:
+        resolve("x = 2; y = x^2; expect y = 4", x="3")
+        assert made[0]() is None
+    finally:
+        gc.enable()
