@@ -27,8 +27,9 @@ _COPIED = {
     name: len(primitive.arguments)
     for name, primitive in TABLE.items()
     if primitive.ufunc and len(primitive.arguments) <= 2 and not primitive.reduction
-    and name not in _TAKES_CONDITIONS | {"neg", "eq", "ne"}
+    and name not in _TAKES_CONDITIONS | {"eq", "ne"}
 }  # fmt: skip
+_NOTICED = BOOLEAN | {"neg", "spread"}  # operations whose results the rules look at
 
 
 class Machine(Graph):
@@ -60,12 +61,9 @@ class Machine(Graph):
             elif op == "name":
                 at[node] = at[flat[low]]
                 continue
-            if not operands or look not in _STAYS:
-                at[node] = self.made(graph, node, at)
-                if len(looks) < len(mine):
-                    looks.extend([self._look(new) for new in range(len(looks), len(mine))])
-                    self.reserve(len(ops) - node)
-                    table, mask = self._table, len(self._table) - 1
+            if not operands or look not in _STAYS or (look == _CONSTANT and op == "neg"):
+                at[node] = self._by_rules(graph, node, at)
+                table, mask = self._table, len(self._table) - 1
                 continue
             slot = hash((op, arguments)) & mask
             while (found := table[slot]) >= 0:
@@ -78,9 +76,19 @@ class Machine(Graph):
                 my_flat.extend(arguments)
                 my_first.append(len(my_flat))
                 columns.append(look >= _COLUMN)
-                looks.append(_OTHER if op in BOOLEAN else _COLUMN if look >= _COLUMN else _SCALAR)
+                looks.append(_OTHER if op in _NOTICED else _COLUMN if look >= _COLUMN else _SCALAR)
             at[node] = found
         return at
+
+    def _by_rules(self, graph: Graph, node: int, at: array[int]) -> int:
+        """As `made`; what is new is looked at, and there is room for the rest."""
+        looks, before = self._looks, len(self.ops)
+        made = self.constant(*graph.numbers[node]) if graph.ops[node] == "constant" else self.made(graph, node, at)
+        for new in range(before, len(self.ops)):
+            looks.append(self._look(new))
+        if len(self.ops) + len(graph) - node > self._limit:
+            self.reserve(len(graph) - node)
+        return made
 
     def made(self, graph: Graph, node: int, at: Mapping[int, int] | array[int]) -> int:
         """A node of a graph as the rules make it, where its operands are at hand."""
@@ -96,7 +104,7 @@ class Machine(Graph):
         op = self.ops[node]
         if op == "constant":
             return _OTHER if abs(frexp(self.numbers[node][0])[0]) in (0.0, 0.5) else _CONSTANT
-        if op in BOOLEAN or op in ("neg", "spread"):
+        if op in _NOTICED:
             return _OTHER
         return _COLUMN if self.columns[node] else _SCALAR
 
