@@ -105,14 +105,31 @@ def pow_rule(g: Cotangent, y: Node, x: Node, p: Node) -> Pair:
     return by_base, (g * y * f.log(x)).only(~(f.eq(x, 0) & (p >= 0)))
 
 
+def half_power(x: Node, k: float) -> Node:
+    """1/2, 3/2 and 5/2 by the square root, which value and slope share (2 ulp); nan below 0, -inf included.
+
+    The root of -0 is -0, but other powers of it are 0 and inf: its sign goes twice into the product, or not at all.
+    """
+    root = f.sqrt(x)
+    if k == 0.5:
+        return root
+    root = f.abs(root) if abs(k) != 1.5 else root
+    result = root if k > 0 else 1.0 / root
+    for _ in range(int(abs(k))):
+        result = result * x if k > 0 else result / x
+    return result
+
+
 def pow_formula(x: Node, p: Node) -> Node:
     """Small whole exponents by multiplication (3 ulp), negative ones by repeated division, so that no square overflows.
 
     From x^6 on the roundings would add up to more than 4 ulp in the slope.
     """
     k = p.value()
+    if k is not None and abs(k) in (0.5, 1.5, 2.5):
+        return half_power(x, k)
     if k is None or not k.is_integer() or not -3 <= k <= 5:
-        return f.sqrt(x) if k == 0.5 else f._power(x, p)
+        return f._power(x, p)
     if k < 0:
         result = 1.0 / x
         for _ in range(int(-k) - 1):

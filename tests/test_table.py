@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import gradcli
 from gradcli.calculus.adjoint import adjoints, carries, derivative
 from gradcli.calculus.exact import Numbers, evaluate
 from gradcli.calculus.simplify import simplify
@@ -413,6 +414,34 @@ def test_constant_argument_changes_the_formula_not_the_number(name: str, count: 
             rows = [tuple(orders.get(i, x) for i, x in enumerate(p)) for p in rows]
             worst = worst_over(name, rows, {fixed: constant} | orders)
             assert worst[0] <= special(name).slope, worst
+
+
+HALVES = (0.5, 1.5, 2.5, -0.5, -1.5, -2.5)
+EDGES = [0.0, np.inf, np.nan, -1.0, 5e-324, 1e-310, 1e308, 1e-205, 1e205, 1e-130, 1e130]
+
+
+@pytest.mark.parametrize("engine", ["numpy", "native"])
+@pytest.mark.parametrize("k", HALVES)
+def test_a_half_power_and_its_slope_are_exact_to_three_ulp(k: float, engine: str) -> None:
+    x = np.concatenate([EDGES, np.exp(np.random.default_rng(0).uniform(-90, 90, 400))])
+    result = gradcli.parse(f"x^{k}").compile(engine=engine).run({"x": x})
+    m = at_digits(40).context
+    for value, slope, a in zip(result.value, result.gradients["x"], x, strict=True):
+        if not 0 < a < np.inf:
+            with np.errstate(all="ignore"):
+                np.testing.assert_array_equal([value, slope], [np.power(a, k), k * np.power(a, k - 1)])
+            continue
+        for got, want in ((value, m.mpf(a) ** k), (slope, k * m.mpf(a) ** (k - 1))):
+            near = float(want)
+            assert got == near or abs(got - near) <= 3 * np.spacing(abs(near)), (a, got, near)
+
+
+@pytest.mark.parametrize("k", HALVES[1:])
+def test_a_half_power_of_minus_zero_has_the_sign_of_numpys(k: float) -> None:
+    with np.errstate(divide="ignore"):
+        numpys = float(np.power(-0.0, k))
+    for value in (gradcli.parse(f"y = x^{k}").compile().run({"x": -0.0}).value, numpys):
+        assert (value, math.copysign(1, value)) == (0.0 if k > 0 else np.inf, 1.0)
 
 
 @pytest.mark.parametrize(("name", "count"), COUNTS)
