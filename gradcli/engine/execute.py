@@ -211,7 +211,7 @@ def combine(name: str, tiles: Column) -> float:
 def block_rows(program: Program, rows: int, workers: int) -> int:
     """Rows of a block: whole tiles whose registers fit the cache, as many blocks for each worker."""
     registers = program.float_count + program.output_count + len(program.column_inputs) + 1
-    most = min(BLOCK, max(_LEAST, _CACHE_BYTES // (8 * registers) // TILE * TILE))
+    most = min(BLOCK, max(TILE, _CACHE_BYTES // (8 * registers) // TILE * TILE))
     count = max(1, -(-rows // most))
     if rows >= workers * _LEAST:
         count = -(-count // workers) * workers

@@ -152,6 +152,13 @@ def test_a_choice_has_the_bits_of_what_is_chosen(yes, no, out):
         assert bits(target) == bits(np.broadcast_to(chosen, 90))
 
 
+def test_a_program_of_many_registers_takes_less_rows_at_a_time():
+    terms = [f"sin(x*{i})" for i in range(1, 400)]  # all are needed again, in the opposite order
+    machine = program(f"({' * '.join(terms)}) + y").machine(frozenset("xy"))
+    assert machine.float_count > 300
+    assert block_rows(machine, 10**6, 2) == TILE
+
+
 @pytest.mark.parametrize("rows", [0, 1, 4096, 16_384, 70_000, 100_000, 1_000_000, 10_000_000])
 @pytest.mark.parametrize("workers", [1, 2, 3, 64])
 def test_blocks_are_whole_tiles_and_shared_evenly(rows, workers):
