@@ -640,3 +640,23 @@ def test_closed_pipe_is_silent_for_parquet(tmp_path: Path) -> None:
 def test_a_full_disk_says_so(batch: Batch, format: str) -> None:
     done = batch("x", "x\n1\n", "-o", "/dev/full", "--out-format", format)
     assert (done.returncode, done.stderr) == (2, b"gradcli: error: cannot write /dev/full: no space left on device\n")
+
+
+@pytest.mark.parametrize(
+    ("flags", "fact"),
+    [
+        (("-o", "o.csv", "--rejects", "./o.csv"), "`o.csv` and `./o.csv` are the same file"),
+        (("-o", "o.csv", "--summary", "o.csv"), "`o.csv` is named twice"),
+        (("--rejects", "-"), "standard output is named twice"),
+        (("--summary", "/dev/stdout"), "standard output and `/dev/stdout` are the same file"),
+        (("-o", ""), "the name of an output is empty"),
+        (("/dev/stdin", "-"), "standard input can be read once"),
+        (("",), "the name of a data file is empty"),
+        (("--summary", "no/folder/s.json"), "cannot write no/folder/s.json: no such file or directory"),
+    ],
+)
+def test_files_that_cannot_be_used_are_refused_first(batch: Batch, flags: tuple[str, ...], fact: str) -> None:
+    done = batch("x", "x\n1\n", *flags, stdin=b"x\n1\n")
+    assert (done.returncode, done.stdout) == (2, b"")
+    assert fact in done.stderr.decode()
+    assert [p.name for p in batch.folder.iterdir()] == ["data.csv"]

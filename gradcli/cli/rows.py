@@ -228,13 +228,16 @@ class Job:
 
         flags = self.flags
         target: Target | Folder = Folder.open(flags.output) if flags.folder else Target.open(flags.output)
-        rejects, sink = None, None
+        rejects, record, sink = None, None, None
         try:
             rejects = Target.open(flags.rejects) if flags.rejects else None
+            record = Target.open(flags.summary) if flags.summary else None
             if work.shape.format == "parquet" and not flags.folder:
                 sink = Sink(target.place, work.empty_frame())
         except BaseException:
-            target.discard()
+            for opened in (target, rejects, record):
+                if opened is not None:
+                    opened.discard()
             raise
         outputs: Outputs = Outputs(target, rejects, sink)
         policy = Policy(self._policy_name(), flags.max_errors, flags.max_nonfinite, flags.missing)
@@ -247,26 +250,27 @@ class Job:
             self.console.fail(fault, FAILED)
         except GradcliError as fault:
             self.console.fail(fault, WRONG)
-        self._finish(summary)
+        except BaseException:
+            if record is not None:
+                record.discard()
+            raise
+        self._finish(summary, record)
         return self.console.status
 
-    def _finish(self, summary: Any) -> None:
+    def _finish(self, summary: Any, record: Target | None) -> None:
         """The last line, and the same as JSON."""
-        from gradcli.formats.target import Target
-
         flags, console = self.flags, self.console
         if self.console.status != WRONG and not console.quiet:
             if summary.rejected:
                 console.tell(Diagnostic(summary.sentence, None, None, "warning"))
             elif flags.progress or sys.stderr.isatty() or summary.is_notable:
                 console.tell(Diagnostic(summary.sentence, None, None, "note"))
-        if flags.summary:
-            file = Target.open(flags.summary)
+        if record is not None:
             try:
-                file.write((json_line(summary.record(console.status)) + "\n").encode())
-                file.commit()
+                record.write((json_line(summary.record(console.status)) + "\n").encode())
+                record.commit()
             finally:
-                file.discard()
+                record.discard()
 
 
 def _build(shipment: Shipment, version: str) -> Any:

@@ -19,6 +19,7 @@ from gradcli.errors import FileError, did_you_mean
 BLOCK = 1 << 20
 _PATIENCE = 0.05  # seconds without new bytes after which whole records go on
 _GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
+_STDIN = ("-", "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0")
 _MAGIC = {b"PAR1": "parquet", b"BZh": "bzip2", b"\xfd7zXZ": "xz", b"PK\x03\x04": "zip"}
 
 
@@ -26,6 +27,8 @@ def expand(words: Sequence[str]) -> list[str]:
     """Names of data files in order: a word that is no file and has `*?[` is a glob. Raises FileError."""
     found: list[str] = []
     for word in words:
+        if not word:
+            raise FileError.of("the name of a data file is empty", help="a variable of the shell may be unset")
         try:
             exists = word == "-" or Path(word).exists()
         except (OSError, ValueError) as fault:
@@ -40,7 +43,7 @@ def expand(words: Sequence[str]) -> list[str]:
         if not matches:
             raise FileError.of(f"no data file `{word[:200]}`", help=_near(word))
         found += matches
-    if found.count("-") > 1:
+    if sum(name in _STDIN for name in found) > 1:
         raise FileError.of("standard input can be read once", help="name `-` once")
     return found
 

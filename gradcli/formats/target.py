@@ -128,28 +128,33 @@ def sweep(path: Path) -> None:
 
 def check_distinct(inputs: Iterable[str], outputs: Iterable[str | None]) -> None:
     """No output may be an input or another output, also through links and redirections. Raises FileError."""
-    seen: dict[tuple[int, int], str] = {}
+    seen: dict[object, str] = {}
     for name in inputs:
-        seen[_identity(name, 0)] = name
-    for name in filter(None, outputs):
-        known = _identity(name, 1)
-        if known in seen and known != _NOTHING:
-            both = (
-                f"`{seen[known]}` and `{name}` are the same file" if seen[known] != name else f"`{name}` is named twice"
-            )
-            raise FileError.of(
-                f"{both}: one run cannot read and write it, or write it twice", help="write to another file"
-            )
-        seen[known] = name
+        seen[_identity(name, 0)] = "standard input" if name == "-" else f"`{name}`"
+    for name in [o for o in outputs if o is not None]:
+        if not name:
+            raise FileError.of("the name of an output is empty", help="a variable of the shell may be unset")
+        shown = "standard output" if name == "-" else f"`{name}`"
+        for what in {_identity(name, 1), "-" if name in _STDOUT else _NOTHING} - {_NOTHING}:
+            if what in seen:
+                one = seen[what]
+                both = f"{one} and {shown} are the same file" if one != shown else f"{one} is named twice"
+                raise FileError.of(
+                    f"{both}: one run cannot read and write it, or write it twice", help="write to another file"
+                )
+            seen[what] = shown
 
 
-_NOTHING = (-1, -1)
+_NOTHING = ""
+_STDOUT = ("-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1")
 
 
-def _identity(name: str, descriptor: int) -> tuple[int, int]:
-    """Device and number of a regular file."""
+def _identity(name: str, descriptor: int) -> object:
+    """Device and number of a regular file, the path of one that is not there yet."""
     try:
         status = os.fstat(descriptor) if name == "-" else Path(name).stat()
+    except FileNotFoundError:
+        return os.path.realpath(name)
     except (OSError, ValueError):
         return _NOTHING
     return (status.st_dev, status.st_ino) if stat.S_ISREG(status.st_mode) else _NOTHING
