@@ -660,3 +660,63 @@ def test_files_that_cannot_be_used_are_refused_first(batch: Batch, flags: tuple[
     assert (done.returncode, done.stdout) == (2, b"")
     assert fact in done.stderr.decode()
     assert [p.name for p in batch.folder.iterdir()] == ["data.csv"]
+
+
+@pytest.mark.parametrize(
+    ("cell", "remedy"),
+    [
+        ("1,5", "`--decimal-comma` reads a comma as the decimal point"),
+        ("1,5e3", "`--decimal-comma` reads a comma as the decimal point"),
+        ("1.234,5", "`--decimal-comma` reads a comma as the decimal point"),
+        ("1,234", "a thousands separator must be left out"),
+        ("1,234,567", "without thousands separators"),
+        ("1 234.5", "write the digits without separators"),
+        ("\u20135", "write the minus as `-`"),
+        ("5%", "write the number itself"),
+        ("-", "`--na '-'` says that it means missing"),
+        ("5\u00b2", "`--on-error null`"),
+    ],
+)
+def test_a_cell_that_is_no_number_has_its_remedy(batch: Batch, cell: str, remedy: str) -> None:
+    assert remedy in batch.error("x", f'x\n"{cell}"\n')
+
+
+@pytest.mark.parametrize(
+    ("data", "remedy"),
+    [
+        ("x,y\n1,2,\n", "leave the separator at its end out"),
+        ('x,y\n1, "2,5"\n', "take the space before the quote away"),
+        ('x,y\n1, "2"\n', "quotes count right behind the separator"),
+        ('x, "y"\n1,2\n', 'column ` "y"` is near'),
+        ('{"x": 1, "y": 2}\n', "`--in-format ndjson`"),
+    ],
+)
+def test_a_row_that_does_not_fit_has_its_remedy(batch: Batch, data: str, remedy: str) -> None:
+    assert remedy in batch.error("x*y", data)
+
+
+def test_a_column_that_a_rename_takes(batch: Batch) -> None:
+    text = batch.error("x*y", "x\n1\n", "--rename", "y=x")
+    assert "`x` has no value: column `x` gives `y` its values" in text
+    assert "`--rename x=x` gives them to both" in text
+    assert batch.table("x*y", "x\n3\n", "--rename", "y=x", "--rename", "x=x")["value"] == ["9.0"]
+    done = batch("x = 4\nx*y", "x\n3\n", "--rename", "y=x")
+    assert "warning: `x` keeps the value of the model: column `x` gives `y` its values" in done.stderr.decode()
+    assert "names two columns for `y`" in batch.error("x*y", "x,y\n3,4\n", "--rename", "y=x", "--rename", "y=y")
+
+
+@pytest.mark.parametrize(
+    ("data", "remedy"),
+    [
+        ("x,y\n1,\n", "data row 1, column `y`: the value is missing\nhelp: `--data-missing skip`"),
+        ("x\ty\n1\t2\n", "`--in-format tsv` reads tabs"),
+        ("x;y\n1;2\n", "`gradcli batch -o FILE.parquet` writes a table that --data reads"),
+        ('x,y\n1,"2,5"\n', "`gradcli batch -o FILE.parquet` writes a table that --data reads"),
+    ],
+)
+def test_grad_over_data_names_no_flag_that_it_lacks(batch: Batch, data: str, remedy: str) -> None:
+    (batch.folder / "d.csv").write_text(data)
+    words = ["grad", "-e", "sum(x*y)", "--data", "d.csv"]
+    done = subprocess.run([*GRADCLI, *words], cwd=batch.folder, capture_output=True, timeout=60)
+    assert done.returncode == 2
+    assert remedy in done.stderr.decode()

@@ -57,7 +57,8 @@ def bind(
     for index, name in enumerate(header):
         if index not in renamed.values():
             found.offer(match_key(name), index)
-    absent = _absent(first, found, given, header, optional)
+    elsewhere = {match_key(header[i]): label for label, i in renamed.items()}
+    absent = _absent(first, found, given, header, optional, elsewhere)
     columns = {**found.columns, **{n: len(header) + i for i, n in enumerate(absent)}}
     second = lower(source, {**dict.fromkeys(columns, _PLACEHOLDER), **values})
     return Bound(Model(second), columns, (*header, *absent), found.notes, absent)
@@ -144,9 +145,17 @@ def _uses_constant(resolved: Resolved, name: str) -> bool:
 
 
 def _absent(
-    first: Resolved, found: _Columns, given: set[str], header: Sequence[str], optional: bool
+    first: Resolved,
+    found: _Columns,
+    given: set[str],
+    header: Sequence[str],
+    optional: bool,
+    elsewhere: Mapping[str, str],
 ) -> tuple[str, ...]:
-    """Free names without a column. A near miss among unused columns is an error, of a default a warning."""
+    """Free names without a column. A near miss among unused columns is an error, of a default a warning.
+
+    `elsewhere` are columns that `--rename` gives to another name.
+    """
     unused = [h for i, h in enumerate(header) if i not in found.columns.values()]
     lost: list[Diagnostic] = []
     absent = []
@@ -155,7 +164,15 @@ def _absent(
         if record.kind == "intermediate" or label in found.columns or label in given:
             continue
         near = _near_miss(label, unused)
-        if record.default is not None:
+        if label in elsewhere and record.kind != "const":
+            fact = f"column `{label}` gives `{elsewhere[label]}` its values"
+            remedy = f"`--rename {label}={label}` gives them to both"
+            if record.default is None:
+                lost.append(Diagnostic(f"`{label}` has no value: {fact}", record.span, remedy))
+            else:
+                fact = f"`{label}` keeps the value of the model: {fact}"
+                found.notes.append(Diagnostic(fact, record.span, remedy, "warning"))
+        elif record.default is not None:
             if near is not None and record.kind == "leaf":
                 fact = f"`{label}` keeps the value of the model: column `{near}`{_points(label, near)} is not used"
                 found.notes.append(Diagnostic(fact, record.span, f"`--rename {label}={near}` uses it", "warning"))
@@ -179,7 +196,7 @@ def _needed(resolved: Resolved, diagnostic: Diagnostic) -> bool:
 
 def _near_miss(label: str, unused: Sequence[str]) -> str | None:
     """A column that differs in case or padding only, or in look-alike letters (`µ` and `μ`)."""
-    return next((h for h in unused if h.strip().casefold() == label.casefold()), None)
+    return next((h for h in unused if h.strip(' \t"').casefold() == label.casefold()), None)
 
 
 def _points(label: str, near: str) -> str:

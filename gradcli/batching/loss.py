@@ -169,11 +169,11 @@ class _Rows:
             arrays = [table.values[i] for i in self.columns] if table.rows else [np.empty(0) for _ in self.columns]
             if table.missing is not None:
                 if not self.skip_missing:
-                    record = table.record(int(np.flatnonzero(table.missing)[0]))
-                    reason = "a value is missing"
-                    fault = Fault(
-                        record, table.line_of(record), "", "", reason, "`--data-missing skip` leaves such rows out"
-                    )
+                    row = int(np.flatnonzero(table.missing)[0])
+                    record = table.record(row)
+                    odd = next(i for i in self.columns if np.isnan(table.values[i][row]))
+                    name, remedy = self.reader.header.names[odd], "`--data-missing skip` leaves such rows out"
+                    fault = Fault(record, table.line_of(record), name, "", "the value is missing", remedy)
                     raise self._stop(chunk, base, fault)
                 self.missing += int(np.count_nonzero(table.missing))
                 arrays = [a[~table.missing] for a in arrays]

@@ -114,7 +114,9 @@ class Run:
         self._check_absent()
         limit = self.policy.max_nonfinite
         if limit is not None and self.summary.nonfinite > limit:
-            raise LimitError.of(f"{self.summary.nonfinite:,} rows are not finite, `--max-nonfinite` allows {limit}")
+            count = self.summary.nonfinite
+            rows = "1 row is" if count == 1 else f"{count:,} rows are"
+            raise LimitError.of(f"{rows} not finite, `--max-nonfinite` allows {limit}")
 
     def _take(self, piece: Piece) -> None:
         if piece.number != self.source:

@@ -11,14 +11,18 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from gradcli.cli import options
-from gradcli.cli.inputs import Request, binding
+from gradcli.cli.inputs import Request
 from gradcli.cli.output import Console, json_line, json_number, number, table, terminal
+from gradcli.cli.rows import renames
 from gradcli.cli.selection import Selection
 from gradcli.errors import BindingError, GradcliError
 
 if TYPE_CHECKING:
     from gradcli.batching.loss import Answered
     from gradcli.source import Source
+
+
+_BATCH_ONLY = ("--on-error", "--delimiter", "--decimal-comma", "--header", "--encoding", "--keep", "--na ", "--missing")
 
 
 @dataclass(frozen=True)
@@ -75,13 +79,26 @@ def run(console: Console, request: Request, selection: Selection, data: Data, of
         try:
             blocks = _answers(console, path, source, request.bindings, selection, data, names, ofmt, as_json)
         except GradcliError as fault:
-            console.fail(fault)
+            console.fail(_with_remedies(fault))
             continue
         if len(request.sources) > 1 and not as_json:
             console.data(f"# {path}")
         for block in blocks:
             console.data(block)
     return console.status
+
+
+def _with_remedies(fault: GradcliError) -> GradcliError:
+    """The rooms below know the flags of `batch`, which are more than those of `grad`."""
+    return type(fault)(*[d._replace(help=_remedy(d.help)) for d in fault.diagnostics])
+
+
+def _remedy(text: str | None) -> str | None:
+    if text is None or not any(flag in text for flag in _BATCH_ONLY):
+        return text
+    if "--delimiter '\\t'" in text:
+        return "`--in-format tsv` reads tabs"
+    return f"`gradcli batch -o FILE.parquet` writes a table that --data reads, and has more flags: {text}"
 
 
 def _answers(
@@ -102,7 +119,7 @@ def _answers(
     from gradcli.runners.local import cores
 
     reader = open_data(names, Options(format=data.in_format))
-    bound = bind(source, bindings, reader.header.names, _renames(data.rename), reader.format == "ndjson")
+    bound = bind(source, bindings, reader.header.names, renames(data.rename), reader.format == "ndjson")
     model = bound.model
     if bound.absent:
         reader.extend(bound.absent, ())
@@ -111,15 +128,6 @@ def _answers(
     questions = [Question(o, selection.by(model), retained, off) for o in selection.outputs(model)]
     found = answer(bound, questions, reader, data.missing == "skip", Reading(), cores())
     return [_json(path, names, a) if as_json else _text(a, ofmt) for a in found]
-
-
-def _renames(texts: Sequence[str]) -> dict[str, str]:
-    pairs = [binding(t) for t in texts]
-    if None in pairs:
-        raise click.UsageError(
-            f"`--rename {texts[pairs.index(None)]}` is not VAR=COLUMN\nhelp: the name in the model first"
-        )
-    return {p[0]: p[1].strip().strip("`") for p in pairs if p is not None}
 
 
 def _text(found: Answered, ofmt: str | None) -> str:

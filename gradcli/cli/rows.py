@@ -121,8 +121,8 @@ class Job:
         from gradcli.formats.parts import Outline
 
         outline = Outline.of(reader, names, how)
-        values, renames = tuple(bindings.items()), tuple(_renames(flags.rename).items())
-        shipment = Shipment(source, values, renames, columns, asked, outline, work.shape, drop, self._reading())
+        values, renamed = tuple(bindings.items()), tuple(renames(flags.rename).items())
+        shipment = Shipment(source, values, renamed, columns, asked, outline, work.shape, drop, self._reading())
         return self._go(work, lambda folder: self._shipped(shipment, names, jobs, reader, folder))
 
     def _check_engine(self) -> None:
@@ -168,7 +168,7 @@ class Job:
         flags, console = self.flags, self.console
         template = flags.names or NAMES
         check_template(template)
-        bound = bind(source, bindings, reader.header.names, _renames(flags.rename), reader.format == "ndjson")
+        bound = bind(source, bindings, reader.header.names, renames(flags.rename), reader.format == "ndjson")
         model = bound.model
         _refuse_unused(bindings, model)
         asked = Asked(
@@ -296,13 +296,18 @@ def _names(text: str | None) -> list[str] | None:
     return split(text) if text is not None else None
 
 
-def _renames(texts: Sequence[str]) -> dict[str, str]:
-    found = {}
+def renames(texts: Sequence[str]) -> dict[str, str]:
+    """VAR=COLUMN, as a table. Raises UsageError."""
+    found: dict[str, str] = {}
     for text in texts:
         pair = inputs.binding(text)
         if pair is None or not pair[1].strip():
             raise click.UsageError(
                 f"`--rename {text}` is not VAR=COLUMN\nhelp: the name in the model first: `--rename x=Price`"
+            )
+        if pair[0] in found:
+            raise click.UsageError(
+                f"`--rename` names two columns for `{pair[0]}`: `{found[pair[0]]}` and `{pair[1]}`\nhelp: leave one out"
             )
         found[pair[0]] = pair[1].strip().strip("`")
     return found

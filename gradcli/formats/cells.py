@@ -19,6 +19,10 @@ MISSING = frozenset(("", "na", "n/a", "#n/a", "null"))
 _NUMBER = re.compile(r"[+-]?(?:(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?|inf(?:inity)?|nan)", re.IGNORECASE | re.ASCII)
 _GROUPED = re.compile(r"[+-]?\d{1,3}(?:\.\d{3})+(?:,\d+)?", re.ASCII)
 _SHOWN = 80
+_MINUSES = "\u2010\u2011\u2012\u2013\u2014\u2212\ufe63\uff0d"
+_PLACEHOLDERS = frozenset(
+    ("-", "--", ".", "..", "?", "*", "none", "nil", "missing", "n.a.", "nd", "n.d.", "\\n", "#n/d")
+)
 
 
 @dataclass(frozen=True)
@@ -122,22 +126,42 @@ def _without_commas(cells: Any) -> list[str | None]:
 def malformed(text: str, reading: Reading) -> tuple[str, str | None]:
     """Why a text is no number, and what to do about it."""
     plain = shorten(text)
+    if text.startswith('"'):
+        return f"`{plain}` is not a number: its quotes are text", (
+            "quotes count right behind the separator; in TSV nowhere: `--in-format csv --delimiter '\\t'` reads them"
+        )
     if "," in text and not reading.decimal_comma:
-        if re.fullmatch(r"[+-]?\d+,\d+", text, re.ASCII):
-            return f"`{plain}` is not a number: it has a comma", "`--decimal-comma` reads a comma as the decimal point"
-        return f"`{plain}` is not a number: it has a comma", "write it without thousands separators"
+        return f"`{plain}` is not a number: it has a comma", _about_comma(text)
     if reading.decimal_comma and "." in text:
         return f"`{plain}` is not a number with a decimal comma", "a point separates groups of three digits there"
     if "_" in text:
         return f"`{plain}` is not a number: it has an underscore", "write the digits without separators"
-    if any(c.isdigit() and not c.isascii() for c in text):
+    if any(c.isdecimal() and not c.isascii() for c in text):
         digits = "".join(str(unicodedata.digit(c, c)) for c in text)
         return f"`{plain}` is not a number: its digits are not 0 to 9", f"write `{shorten(digits)}`"
-    if "\u2212" in text:
-        return f"`{plain}` is not a number: its minus is U+2212", "write the minus as `-`"
+    if minus := next((c for c in text if c in _MINUSES), None):
+        return f"`{plain}` is not a number: its minus is U+{ord(minus):04X}", "write the minus as `-`"
+    if re.fullmatch(r"[+-]?\d{1,3}(?:[\s'\u2019]\d{3})+(?:\.\d*)?", text):
+        return f"`{plain}` is not a number: its digits are in groups", "write the digits without separators"
+    if re.fullmatch(r"[+-]?[\d.]+\s*%", text, re.ASCII):
+        return f"`{plain}` is not a number: it is in per cent", "write the number itself: 0.05 for 5%"
+    if text.lower() in _PLACEHOLDERS:
+        return f"`{plain}` is not a number", f"`--na '{plain}'` says that it means missing"
     if re.fullmatch(r"[+-]?[\d.]+[dD][+-]?\d+", text, re.ASCII):
         return f"`{plain}` is not a number: its exponent is written with a `d`", "write the exponent with `e`"
     return f"`{plain}` is not a number", "`--on-error null` leaves such rows empty, `--on-error skip` leaves them out"
+
+
+def _about_comma(text: str) -> str:
+    """A comma may be the decimal point or separate thousands; `1,234` looks like both."""
+    grouped = re.fullmatch(r"[+-]?\d{1,3}(?:,\d{3})+", text, re.ASCII)
+    if grouped and text.count(",") == 1:
+        return "`--decimal-comma` reads a comma as the decimal point; a thousands separator must be left out"
+    if not grouped and re.fullmatch(
+        r"[+-]?(?:\d*|\d{1,3}(?:\.\d{3})+),\d+(?:e[+-]?\d+)?", text, re.ASCII | re.IGNORECASE
+    ):
+        return "`--decimal-comma` reads a comma as the decimal point"
+    return "write it without thousands separators"
 
 
 def parse_number(text: str) -> float | None:

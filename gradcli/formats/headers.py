@@ -38,6 +38,7 @@ def read_header(chunk: Chunk, dialect: Dialect, given: Sequence[str] | None = No
     """The header of a file. Raises FileError: none, twice the same name, numbers only, or not UTF-8."""
     if chunk.faults and chunk.faults[0].record == 0:
         fault = chunk.faults[0]
+        _refuse_object(chunk.source, fault.text)
         raise FileError.of(f"{chunk.source}:1: {fault.reason}: `{shorten(fault.text)}`", help=fault.help)
     data = chunk.data
     mark = 3 if data.startswith(b"\xef\xbb\xbf") else 0
@@ -63,7 +64,15 @@ def read_header(chunk: Chunk, dialect: Dialect, given: Sequence[str] | None = No
         )
     if any("\r" in n for n in names) and len(ends) == 1:
         raise FileError.of(f"{chunk.source} ends its lines with CR alone", help="`tr '\\r' '\\n'` makes lines of them")
+    _refuse_object(chunk.source, names[0])
     return _checked(Header(tuple(names), end + 1, data[: end + 1].count(b"\n")), chunk)
+
+
+def _refuse_object(source: str, start: str) -> None:
+    if start.lstrip("\ufeff \t").startswith('{"'):
+        raise FileError.of(
+            f"{source}:1: there is no header, but an object", help="`--in-format ndjson` reads an object a line"
+        )
 
 
 def split_line(line: str, dialect: Dialect) -> list[str]:

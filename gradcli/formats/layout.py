@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from itertools import islice
 from typing import Any
@@ -104,9 +105,7 @@ class Layout:
                 "",
                 text,
                 fields + more,
-                "quote a cell that holds the separator"
-                if count > self.width
-                else "give each row a field for each column",
+                self._remedy(text, count),
             )
         if encoding:
             try:
@@ -123,6 +122,17 @@ class Layout:
                     "`--encoding latin-1` (or another) says what it is",
                 )
         return None
+
+    def _remedy(self, text: str, count: int) -> str:
+        """What to do about a record with too many or too few fields."""
+        mark = self.dialect.separator
+        if count < self.width:
+            return "give each row a field for each column"
+        if count == self.width + 1 and text.endswith(mark):
+            return "leave the separator at its end out, or end the header with one too"
+        if self.dialect.quoting and re.search(rf'(?:^|{re.escape(mark)})"\s+""', text):
+            return "take the space before the quote away: a quote opens a cell right behind the separator"
+        return "quote a cell that holds the separator"
 
     def _fitted(self, raw: bytes, fault: Fault) -> bytes:
         """A record with a fault, made to have the fields of the header."""
