@@ -123,6 +123,9 @@ class Cotangent:
         then terms under the same mask."""
         if len(parts) == 1:
             return parts[0]
+        alike = cls._alike(parts)
+        if alike is not None:
+            return alike
         terms: dict[tuple[int, int | None], Cotangent] = {}
         for part in parts:
             if part.index >= 0:
@@ -138,6 +141,20 @@ class Cotangent:
         for group in by_mask.values():
             result = result.plus(group)
         return result
+
+    @classmethod
+    def _alike(cls, parts: Sequence[Cotangent]) -> Cotangent | None:
+        """The sum of different terms with one factor and no mask, from the left; None where it is not so plain."""
+        graph, scale = parts[0].graph, parts[0].scale
+        terms = [part.index for part in parts if part.mask is None and part.scale == scale and part.index >= 0]
+        if scale == 0 or len(set(terms)) < len(parts):
+            return None
+        columns, total = graph.columns, terms[0]
+        for term in terms[1:]:
+            if term == total:
+                return None
+            total = graph.intern("add", (total, term), columns[total] | columns[term])
+        return cls(graph, total, scale)
 
     def masked(self) -> Cotangent:
         """The same with the mask applied as a number: 0 where it does not count."""

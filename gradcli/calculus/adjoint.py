@@ -103,35 +103,33 @@ def adjoints(graph: Graph, output: int, wanted: Iterable[int]) -> dict[int, int]
     wanted = set(wanted)
     per_row = bool(graph.columns[output])
     active = depends(graph, wanted, output)
-    flows: dict[int, Cotangent | list[Cotangent]] = {output: Cotangent.seed(graph)} if active[output] else {}
+    flows: list[Cotangent | list[Cotangent] | None] = [None] * (output + 1)
+    flows[output] = Cotangent.seed(graph) if active[output] else None
     found: dict[int, int] = {}
     ops, first, flat = graph.layout()
     columns, starts, ends, place = graph.columns, graph.starts, graph.ends, graph.place
     for node in range(output, min(wanted, default=output) - 1, -1):
-        g = flows.pop(node, None)
+        g = flows.pop()
         if g is None:
             continue
+        column, op, low, high = columns[node], ops[node], first[node], first[node + 1]
         graph.place = (starts[node], ends[node])
         if isinstance(g, list):
             g = Cotangent.total(g)
         if node in wanted:
-            found[node] = shaped_as(graph, g.node(), node if columns[node] else output)
-        column, op = columns[node], ops[node]
-        arguments = flat[first[node] : first[node + 1]]
+            found[node] = shaped_as(graph, g.node(), node if column else output)
+        arguments = flat[low:high]
         if per_row and op in _MIXING and any(active[a] for a in arguments) and any(columns[a] for a in arguments):
             raise MixedRows(op, (starts[node], ends[node]))
-        for a, part in zip(arguments, partials(op, len(arguments)) or _asked(graph, node, g, active), strict=True):
+        for a, part in zip(arguments, partials(op, high - low) or _asked(graph, node, g, active), strict=True):
             if part is None or not active[a]:
                 continue
-            if part is SAME:
-                flow = g
-            elif isinstance(part, Cotangent):
-                flow = part
-            else:
-                flow = passed(part, g, (node, *arguments))
+            flow = g if part is SAME else part
+            if not isinstance(flow, Cotangent):
+                flow = passed(flow, g, (node, *arguments))
             if column and not columns[a] and not per_row:
                 flow = flow.gather(node)
-            before = flows.get(a)
+            before = flows[a]
             if before is None:
                 flows[a] = flow
             elif isinstance(before, list):
