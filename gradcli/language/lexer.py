@@ -40,6 +40,8 @@ _WORD = rf"""(?:
 )"""
 _CORE = re.compile(_WORD, re.VERBOSE | re.DOTALL)
 _TOKEN = re.compile(rf"{_WORD}{_GAP}", re.VERBOSE | re.DOTALL)
+_SEAM = re.compile(r"[A-Za-z_0-9)\]]\r?\n(?=[A-Za-z_])")  # where one token surely ends and another begins
+_PIECE = 1 << 16  # characters
 _LEADING = re.compile(rf"\ufeff?{_GAP}")
 
 _DIGITS = r"[0-9]++(?:_[0-9]++)*+"
@@ -121,9 +123,16 @@ def tokenize(text: str) -> tuple[list[Token], array[int]]:
     """All tokens, closed by an `end`, and where each starts. Wrong text becomes `bad` tokens: see `explain`."""
     leading = _LEADING.match(text)
     first = leading.end() if leading else 0
-    words = _TOKEN.findall(text, first)
-    tokens = list(map(_Words().__getitem__, words))
-    starts = array("q", accumulate(map(len, words), initial=first))
+    tokens: list[Token] = []
+    starts = array("q", (first,))
+    while first < len(text):  # in pieces, so that the words of a long text are never all there
+        seam = _SEAM.search(text, first + _PIECE)
+        end = seam.end() if seam else len(text)
+        words = _TOKEN.findall(text, first, end)
+        tokens += map(_Words().__getitem__, words)
+        starts.pop()
+        starts.extend(accumulate(map(len, words), initial=first))
+        first = end
     tokens.append(("end", "", 0, "end"))
     return tokens, starts
 

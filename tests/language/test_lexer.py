@@ -183,3 +183,19 @@ def test_every_bad_token_can_be_explained(text: str) -> None:
         if kind == "bad":
             problem = explain(text[start : start + width])
             assert 0 <= problem.offset < problem.offset + problem.width <= width
+
+
+@pytest.mark.parametrize("piece", [0, 1, 7])
+@given(
+    st.lists(
+        st.sampled_from(
+            ["x = 2", "y=(a\\\n b)", "# c", " \n", "\n", "\r\n", "`q`", "1e+3", "\\", "z", "f(x)", "\ufeff", "²"]
+        )
+    )
+)
+def test_tokens_do_not_depend_on_the_pieces_that_are_read_at_once(piece: int, parts: list[str]) -> None:
+    text = "".join(parts) + "\n" + "\n".join(parts)
+    whole = tokenize(text)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("gradcli.language.lexer._PIECE", piece)
+        assert tokenize(text) == whole
