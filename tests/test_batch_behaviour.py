@@ -720,3 +720,46 @@ def test_grad_over_data_names_no_flag_that_it_lacks(batch: Batch, data: str, rem
     done = subprocess.run([*GRADCLI, *words], cwd=batch.folder, capture_output=True, timeout=60)
     assert done.returncode == 2
     assert remedy in done.stderr.decode()
+
+
+@pytest.mark.parametrize("name", ["o.json", "o.xlsx", "o.csv.bz2", "o.parquet.gz"])
+def test_a_name_that_promises_another_format(batch: Batch, name: str) -> None:
+    assert f"cannot write {name}: " in batch.error("x", "x\n1\n", "-o", name)
+    assert batch("x", "x\n1\n", "-o", name, "--out-format", "csv").returncode == 0
+
+
+def test_an_empty_file_among_others(batch: Batch) -> None:
+    (batch.folder / "empty.csv").write_bytes(b"")
+    for names in (("empty.csv", "data.csv"), ("data.csv", "empty.csv")):
+        (batch.folder / "data.csv").write_text("x\n3\n")
+        assert batch("x", None, *names).stdout == b"x,value,dvalue_dx\n3,3.0,1.0\n"
+
+
+@pytest.mark.parametrize(
+    ("data", "flags", "fact"),
+    [
+        ("x,n\n1,\u00e9\n".encode("utf-16-le"), (), "`--encoding utf-16-le` reads it"),
+        ("x,n\n1,\u00e9\n".encode("utf-16-be"), (), "`--encoding utf-16-be` reads it"),
+        (b"x\n1\n", ("--encoding", "hex"), "no encoding `hex`"),
+        (b"1\n", ("--header", ""), "`--header` names no column"),
+    ],
+)
+def test_what_the_bytes_are(batch: Batch, data: bytes, flags: tuple[str, ...], fact: str) -> None:
+    assert fact in batch.error("x", data, *flags)
+
+
+def test_a_mark_of_utf8_before_another_encoding(batch: Batch) -> None:
+    done = batch("x", b"\xef\xbb\xbfx,n\n1,\xe9\n", "--encoding", "latin-1")
+    assert done.stdout.decode() == "x,n,value,dvalue_dx\n1,\u00e9,1.0,1.0\n"
+
+
+def test_the_fault_that_stops_is_listed(batch: Batch) -> None:
+    batch.error("x", "x\n1\nb\n", "--rejects", "r.csv", "--on-error", "fail")
+    assert (batch.folder / "r.csv").read_text().splitlines()[1] == "data.csv,2,3,x,b,`b` is not a number"
+
+
+def test_the_model_comes_first(batch: Batch) -> None:
+    (batch.folder / "m.expr").write_text("x^2")
+    (batch.folder / "d.csv").write_text("x\n1\n")
+    done = subprocess.run([*GRADCLI, "batch", "d.csv", "m.expr"], cwd=batch.folder, capture_output=True, timeout=60)
+    assert (done.returncode, b"`d.csv` is no model\nhelp: the model comes first: `m.expr`" in done.stderr) == (2, True)

@@ -139,20 +139,11 @@ class Run:
         if not piece.faults:
             return
         if self.policy.on_error == "fail":
+            self._list(piece, piece.faults[0])
             raise self._stop(piece, piece.faults[0])
         last = -1
         for fault in piece.faults:
-            if self.outputs.rejects is not None:
-                self.outputs.rejects.write(
-                    _row(
-                        piece.source,
-                        self.base + fault.record + 1,
-                        _line(piece, fault) or "",
-                        fault.column,
-                        fault.text,
-                        fault.reason,
-                    )
-                )
+            self._list(piece, fault)
             if fault.record == last:
                 continue
             last = fault.record
@@ -164,6 +155,11 @@ class Run:
                     f"more bad rows than the {limit} that `--max-errors` allows; the last: {where}: {fault.reason}",
                     help=fault.help,
                 )
+
+    def _list(self, piece: Piece, fault: Fault) -> None:
+        if self.outputs.rejects is not None:
+            row, line = self.base + fault.record + 1, _line(piece, fault) or ""
+            self.outputs.rejects.write(_row(piece.source, row, line, fault.column, fault.text, fault.reason))
 
     def _place(self, piece: Piece, fault: Fault) -> str:
         line = _line(piece, fault)

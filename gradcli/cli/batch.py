@@ -191,6 +191,8 @@ def _sorted(words: Sequence[str], expressions: bool, ctx: click.Context) -> tupl
         raise click.UsageError("no model\nhelp: `gradcli batch MODEL DATA...`; an expression is given with -e", ctx)
     if not data:
         raise click.UsageError("no data\nhelp: name a file, or `-` for standard input", ctx)
+    if not expressions and not models[0].endswith(".expr") and (late := [p for p in data if p.endswith(".expr")]):
+        raise click.UsageError(f"`{models[0]}` is no model\nhelp: the model comes first: `{late[0]}`", ctx)
     if "-" in models and "-" in data:
         raise click.UsageError("standard input can be read once\nhelp: name `-` once", ctx)
     return models, data, bindings

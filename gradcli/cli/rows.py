@@ -207,16 +207,17 @@ class Job:
 
     def _shape(self, reader: Reader) -> Shape:
         from gradcli.batching.work import Shape
-        from gradcli.formats import by_suffix
+        from gradcli.formats import output_format
         from gradcli.formats.headers import Dialect
 
-        named, packing = by_suffix(self.flags.output) if self.flags.output != "-" else (None, "")
-        usual = reader.format if reader.format != "parquet" or self.flags.folder else "csv"
-        format = self.flags.out_format or named or usual
+        flags = self.flags
+        named, packing = output_format(flags.output, flags.out_format) if not flags.folder else (None, "")
+        usual = reader.format if reader.format != "parquet" or flags.folder else "csv"
+        format = flags.out_format or named or usual
         dialect = Dialect("\t", False) if format == "tsv" else Dialect()
         if format == "csv" and reader.format == "csv" and reader.dialect is not None:
             dialect = reader.dialect
-        return Shape(format, dialect, packing if format != "parquet" else "", self.flags.nonfinite == "string")
+        return Shape(format, dialect, packing if format != "parquet" else "", flags.nonfinite == "string")
 
     def _go(self, work: Work, start: Callable[[str | None], Iterator[Piece]]) -> int:
         """`start` gives the pieces; it is told the folder where there is one."""
@@ -293,7 +294,10 @@ def _separator(text: str | None) -> str | None:
 def _names(text: str | None) -> list[str] | None:
     from gradcli.batching.plan import split
 
-    return split(text) if text is not None else None
+    found = split(text) if text is not None else None
+    if found == []:
+        raise click.UsageError("`--header` names no column\nhelp: such as `--header x,y`")
+    return found
 
 
 def renames(texts: Sequence[str]) -> dict[str, str]:

@@ -30,6 +30,11 @@ FORMATS = {
     )
 }
 COMPRESSIONS = {".gz": "gzip", ".zst": "zstd"}
+# Names that promise something else than what is written.
+_OTHERS = (
+    *(".json", ".xlsx", ".xls", ".ods", ".xml", ".html", ".feather", ".arrow", ".ipc", ".orc", ".avro", ".npy", ".npz"),
+    *(".h5", ".hdf5", ".db", ".sqlite", ".bz2", ".xz", ".zip", ".7z"),
+)
 
 
 def by_suffix(name: str) -> tuple[str | None, str]:
@@ -39,6 +44,21 @@ def by_suffix(name: str) -> tuple[str | None, str]:
     if packed:
         lowered = lowered.rsplit(".", 1)[0]
     return next((f.name for f in FORMATS.values() if lowered.endswith(f.suffixes)), None), packed
+
+
+def output_format(name: str, given: str | None) -> tuple[str | None, str]:
+    """Format and compression of results by their file. Raises FileError for a name that promises another format."""
+    found, packed = by_suffix(name)
+    other = next((s for s in _OTHERS if name.lower().endswith(s)), None)
+    if other and given is None:
+        remedy = "`.ndjson` has an object a line" if other == ".json" else "such as `.csv`, `.parquet` or `.csv.gz`"
+        raise FileError.of(
+            f"cannot write {name}: `{other}` is the suffix of another format",
+            help=f"{remedy}; `--out-format` keeps the name",
+        )
+    if packed and (given or found) == "parquet":
+        raise FileError.of(f"cannot write {name}: Parquet is compressed within", help="leave the second suffix out")
+    return found, packed
 
 
 def input_format(names: list[str], given: str | None) -> str:

@@ -58,6 +58,11 @@ def read_header(chunk: Chunk, dialect: Dialect, given: Sequence[str] | None = No
             f"{chunk.source}:1: the header is not UTF-8: byte {byte}",
             help="`--encoding latin-1` (or another) says what it is",
         ) from None
+    if b"\0" in line:
+        which = "utf-16-be" if line.startswith(b"\0") else "utf-16-le"
+        raise FileError.of(
+            f"{chunk.source}:1: the header has zero bytes, as UTF-16 has", help=f"`--encoding {which}` reads it"
+        )
     if not line.strip():
         raise FileError.of(
             f"{chunk.source}: the first line is empty, there is no header", help="begin with the names of columns"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -15,6 +16,7 @@ from gradcli.formats.records import CHUNK, Chunk, Cutter
 from gradcli.formats.stream import Progress, Stream, total_bytes
 from gradcli.formats.table import Table, Wanted
 
+_IS_JSON = re.compile(rb"(?:\xef\xbb\xbf)?\s*(?:\{|\[\s*\{)").match
 _HELP = {"bzip2": "`bzcat`", "xz": "`xzcat`", "zip": "`unzip -p`"}
 
 
@@ -61,7 +63,7 @@ def open_data(names: Sequence[str], options: Options) -> Reader:
     if known is None:
         head = next((b for b in blocks if b), b"")
         blocks = chain([head], blocks)
-        known = "ndjson" if head.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{") else "csv"
+        known = "ndjson" if _IS_JSON(head) else "csv"
     return TextReader(list(names), known, options, progress, blocks)
 
 
@@ -69,6 +71,8 @@ def text_of(stream: Stream) -> Iterator[bytes]:
     """Decompressed text. Raises FileError for a container that is not read."""
     if stream.kind in _HELP or stream.kind == "parquet":
         remedy = f"unpack it first: {_HELP[stream.kind]}" if stream.kind in _HELP else "run it by itself"
+        if stream.name.lower().endswith((".xlsx", ".xlsm", ".ods")):
+            remedy = "save the sheet as CSV"
         raise FileError.of(f"{stream.name} is {stream.kind} data", help=remedy)
     return stream.blocks()  # what it is, its content says, not its name
 
@@ -121,9 +125,10 @@ class TextReader:
     def _take_header(self, chunk: Chunk) -> None:
         assert self.dialect is not None
         header = headers.read_header(chunk, self.dialect, self.options.header)
+        if self.known:  # an empty file has none
+            first = min(self.known)
+            headers.check_same(header, self.known[first], chunk.source, self.names[first])
         self.known[chunk.number] = header
-        if chunk.number:
-            headers.check_same(header, self.header, chunk.source, self.names[0])
 
     def chunks(self) -> Iterator[Chunk]:
         return self._stream

@@ -160,8 +160,11 @@ class Stream:
 
     def _decoded(self, blocks: Iterator[bytes]) -> Iterator[bytes]:
         decoder = codecs.getincrementaldecoder(self.encoding or "utf-8")()
+        marked = True
         try:
             for block in blocks:
+                if marked and block:  # the mark of UTF-8 before a text that is said to be something else
+                    block, marked = block.removeprefix(codecs.BOM_UTF8), False
                 text = decoder.decode(block)
                 if text or not block:
                     yield text.encode()
@@ -187,7 +190,8 @@ def known_encoding(name: str) -> str | None:
     """None for UTF-8. Raises FileError for an encoding that does not exist."""
     try:
         found = codecs.lookup(name).name
-    except LookupError:
+        "".encode(found)  # LookupError also where it is none of texts
+    except (LookupError, ValueError):
         raise FileError.of(f"no encoding `{name}`", help="such as latin-1, cp1252, utf-16") from None
     return None if found == "utf-8" else found
 
