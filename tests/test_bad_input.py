@@ -120,10 +120,10 @@ def test_bytes_that_are_not_utf8(cli, tmp_path):
 def test_unreadable_file(cli, tmp_path, monkeypatch):
     path = write(tmp_path, "m.expr", b"x = 1")
 
-    def refuse(self):
+    def refuse(*given):
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr(Path, "read_bytes", refuse)
+    monkeypatch.setattr("gradcli.source.open", refuse, raising=False)
     found = cli("grad", path)
     assert (found.status, found.out) == (2, "")
     assert "permission denied" in found.err
