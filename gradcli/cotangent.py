@@ -26,19 +26,28 @@ class Cotangent:
 
     `clean`: the node is 0 already where it does not count. Keeping the constant factor apart merges constants and
     signs, and lets sums see `c - c`; only short binary fractions go into it, so that it stays exact when the graph is
-    evaluated to fifty digits.
+    evaluated to fifty digits. `shared` is a scalar node, or None, that multiplies every row of a column: what flows
+    back into a reduction. It stays outside until rows are needed, so that a sum over them is taken before it is known:
+    the gradient of a mean or a norm takes one pass over the rows.
     """
 
-    __slots__ = ("clean", "graph", "index", "mask", "scale")
+    __slots__ = ("clean", "graph", "index", "mask", "scale", "shared")
 
     def __init__(
-        self, graph: Graph, index: int, scale: float = 1.0, mask: int | None = None, clean: bool = False
+        self,
+        graph: Graph,
+        index: int,
+        scale: float = 1.0,
+        mask: int | None = None,
+        clean: bool = False,
+        shared: int | None = None,
     ) -> None:
         self.graph = graph
         self.index = index
         self.scale = scale
         self.mask = mask
         self.clean = clean
+        self.shared = shared
 
     @classmethod
     def seed(cls, graph: Graph) -> Cotangent:
@@ -59,7 +68,7 @@ class Cotangent:
         mask = condition.index
         if self.mask is not None and self.mask != mask:
             mask = self.graph.add("and", self.mask, mask)
-        return Cotangent(self.graph, self.index, self.scale, mask)
+        return Cotangent(self.graph, self.index, self.scale, mask, shared=self.shared)
 
     def __mul__(self, other: Node | float) -> Cotangent:
         if self.index < 0:
@@ -71,8 +80,8 @@ class Cotangent:
             if number == 0:
                 return self.zero()
             if number is not None and is_simple(scale := self.scale * number):
-                return Cotangent(graph, self.index, scale, self.mask)
-        return Cotangent(graph, multiply(graph, self.index, factor), self.scale, self.mask)
+                return self.times(self.index, scale)
+        return self.times(multiply(graph, self.index, factor))
 
     def __truediv__(self, other: Node | float) -> Cotangent:
         if self.index < 0:
@@ -81,11 +90,15 @@ class Cotangent:
         factor = other.index if isinstance(other, Node) else graph.handle(self.index).lift(other)
         number = graph.simple(factor)
         if number and is_simple(scale := self.scale / number) and scale * number == self.scale:
-            return Cotangent(graph, self.index, scale, self.mask)
-        return Cotangent(graph, divide(graph, self.index, factor), self.scale, self.mask)
+            return self.times(self.index, scale)
+        return self.times(divide(graph, self.index, factor))
 
     def __neg__(self) -> Cotangent:
-        return self if self.index < 0 else Cotangent(self.graph, self.index, -self.scale, self.mask)
+        return self if self.index < 0 else self.times(self.index, -self.scale)
+
+    def times(self, index: int, scale: float | None = None) -> Cotangent:
+        """The same with another node, which a rule has multiplied or divided, or with another factor."""
+        return Cotangent(self.graph, index, self.scale if scale is None else scale, self.mask, shared=self.shared)
 
     def plus(self, other: Cotangent) -> Cotangent:
         """The sum of two cotangents: counted where either counts, everywhere where one has no mask."""
@@ -103,6 +116,11 @@ class Cotangent:
         return a._sum(b, mask)
 
     def _sum(self, other: Cotangent, mask: int | None) -> Cotangent:
+        if self.shared != other.shared:
+            return self._in_rows()._sum(other._in_rows(), mask)
+        if self.shared is not None:
+            rows = self._alone()._sum(other._alone(), mask)
+            return rows if rows.index < 0 else Cotangent(self.graph, rows.index, rows.scale, mask, shared=self.shared)
         graph, a, b = self.graph, self.index, other.index
         if a == b:
             scale = self.scale + other.scale
@@ -123,30 +141,35 @@ class Cotangent:
         then terms under the same mask."""
         if len(parts) == 1:
             return parts[0]
-        alike = cls._alike(parts)
-        if alike is not None:
-            return alike
-        terms: dict[tuple[int, int | None], Cotangent] = {}
+        plain = cls._plain_total(parts)
+        if plain is not None:
+            return plain
+        terms: dict[tuple[int, int | None, int | None], Cotangent] = {}
         for part in parts:
             if part.index >= 0:
-                key = (part.index, part.mask)
+                key = (part.index, part.mask, part.shared)
                 same = terms.get(key)
-                terms[key] = part if same is None else cls(part.graph, part.index, same.scale + part.scale, part.mask)
-        by_mask: dict[int | None, Cotangent] = {}
+                terms[key] = part if same is None else part.times(part.index, same.scale + part.scale)
+        alike: dict[tuple[int | None, int | None], Cotangent] = {}
         for term in terms.values():
             if term.scale != 0:
-                same = by_mask.get(term.mask)
-                by_mask[term.mask] = term if same is None else same._sum(term, term.mask)
+                group = (term.mask, term.shared)
+                same = alike.get(group)
+                alike[group] = term if same is None else same._sum(term, term.mask)
         result = parts[0].zero()
-        for group in by_mask.values():
-            result = result.plus(group)
+        for sum_of_group in alike.values():
+            result = result.plus(sum_of_group)
         return result
 
     @classmethod
-    def _alike(cls, parts: Sequence[Cotangent]) -> Cotangent | None:
+    def _plain_total(cls, parts: Sequence[Cotangent]) -> Cotangent | None:
         """The sum of different terms with one factor and no mask, from the left; None where it is not so plain."""
-        graph, scale = parts[0].graph, parts[0].scale
-        terms = [part.index for part in parts if part.mask is None and part.scale == scale and part.index >= 0]
+        graph, scale, shared = parts[0].graph, parts[0].scale, parts[0].shared
+        terms = [
+            part.index
+            for part in parts
+            if part.mask is None and part.scale == scale and part.shared == shared and part.index >= 0
+        ]
         if scale == 0 or len(set(terms)) < len(parts):
             return None
         columns, total = graph.columns, terms[0]
@@ -154,22 +177,34 @@ class Cotangent:
             if term == total:
                 return None
             total = graph.intern("add", (total, term), columns[total] | columns[term])
-        return cls(graph, total, scale)
+        return cls(graph, total, scale, shared=shared)
 
     def masked(self) -> Cotangent:
         """The same with the mask applied as a number: 0 where it does not count."""
         if self.mask is None or self.index < 0:
             return self
         graph = self.graph
-        if self.clean:
-            return Cotangent(graph, self.index, self.scale)
-        return Cotangent(graph, graph.add("where", self.mask, self.index, graph.constant(0.0)), self.scale)
+        index = self.index if self.clean else graph.add("where", self.mask, self.index, graph.constant(0.0))
+        return Cotangent(graph, index, self.scale, shared=self.shared)
+
+    def _alone(self) -> Cotangent:
+        """Without what all rows share."""
+        return Cotangent(self.graph, self.index, self.scale, self.mask, self.clean)
+
+    def _in_rows(self) -> Cotangent:
+        """With what all rows share multiplied into each."""
+        if self.shared is None or self.index < 0:
+            return self
+        index = multiply(self.graph, self.index, self.shared)
+        return Cotangent(self.graph, index, self.scale, self.mask)
 
     def node(self) -> int:
         """The node of the whole: mask and factor applied."""
         graph = self.graph
         if self.index < 0:
             return graph.constant(0.0)
+        if self.shared is not None:
+            return self._in_rows().node()
         if self.mask is not None and not self.clean:  # the factor inside, so that what does not count is 0.0, not -0.0
             inner = Cotangent(graph, self.index, self.scale).node()
             return graph.add("where", self.mask, inner, graph.constant(0.0))
@@ -186,8 +221,11 @@ class Cotangent:
         """The cotangent of every row of a column, from that of its sum; a mask stays a mask."""
         if self.index < 0:
             return self
-        shape = like if isinstance(like, int) else like.index
-        return Cotangent(self.graph, self.graph.add("spread", self.index, shape), self.scale, self.mask)
+        graph, shape = self.graph, like if isinstance(like, int) else like.index
+        if self.index in graph.numbers or not graph.columns[shape]:
+            return Cotangent(graph, graph.add("spread", self.index, shape), self.scale, self.mask)
+        ones = graph.add("spread", graph.constant(1.0), shape)
+        return Cotangent(graph, ones, self.scale, self.mask, shared=self.index)
 
     def gather(self, like: Node | int) -> Cotangent:
         """The cotangent of a scalar that was used in every row of `like`: the sum over its rows (a scalar has one). It
@@ -195,7 +233,12 @@ class Cotangent:
         graph, shape = self.graph, like if isinstance(like, int) else like.index
         if self.index < 0 or not graph.columns[shape]:
             return self
-        mask = self.mask
+        gathered = self._gathered(shape)
+        return gathered if self.shared is None else gathered * Node(graph, self.shared)
+
+    def _gathered(self, shape: int) -> Cotangent:
+        """The sum over rows without what they share."""
+        graph, mask = self.graph, self.mask
         if mask is None or not graph.columns[mask]:
             if graph.columns[self.index]:
                 return Cotangent(graph, graph.add("gather", self.index), self.scale, mask)

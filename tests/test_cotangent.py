@@ -215,3 +215,33 @@ def test_a_mask_passes_through_spread():
     spread = (Cotangent.seed(graph) * s).only(s > 0).spread(x) / x
     np.testing.assert_array_equal(rows_of(graph, spread, x=np.array([0.0, 1.0, 2.0]), s=-1.0), [0.0, 0.0, 0.0])
     np.testing.assert_array_equal(rows_of(graph, spread, x=np.array([0.0, 1.0, 2.0]), s=1.0), [np.inf, 1.0, 0.5])
+
+
+def test_what_all_rows_share_stays_outside_of_their_sum():
+    """So that the sum can be taken before the shared factor is known; a row that does not count never meets it."""
+    graph = new_graph()
+    x, s = graph.handle(graph.leaf("x", True)), graph.handle(graph.leaf("s"))
+    flow = (Cotangent.seed(graph) / s).spread(x) * x
+    gathered = flow.gather(x).node()
+    assert graph.ops[gathered] == "mul"
+    assert {graph.ops[a] for a in graph.arguments(gathered)} == {"gather", "div"}
+    assert rows_of(graph, flow.gather(x), x=np.array([1.0, 2.0, 4.0]), s=2.0) == 3.5
+    masked = flow.only(x > 5).gather(x)
+    assert rows_of(graph, masked, x=np.array([1.0, 2.0, 4.0]), s=0.0) == 0.0
+    np.testing.assert_array_equal(rows_of(graph, flow, x=np.array([1.0, 2.0, 4.0]), s=2.0), [0.5, 1.0, 2.0])
+
+
+def test_cotangents_that_share_a_factor_are_added_without_it():
+    graph = new_graph()
+    x, s, t = graph.handle(graph.leaf("x", True)), graph.handle(graph.leaf("s")), graph.handle(graph.leaf("t"))
+    one, two = (Cotangent.seed(graph) * s).spread(x), (Cotangent.seed(graph) * t).spread(x)
+    same = (one * x).plus(one * 3.0)
+    assert same.shared == s.index
+    assert (one * x).plus(-(one * x)).is_zero
+    other = (one * x).plus(two)
+    assert other.shared is None
+    columns = {"x": np.array([1.0, 2.0, 1.0]), "s": 5.0, "t": 7.0}
+    np.testing.assert_array_equal(rows_of(graph, same, **columns), [20.0, 25.0, 20.0])
+    np.testing.assert_array_equal(rows_of(graph, other, **columns), [12.0, 17.0, 12.0])
+    apart = (one * x).only(x > 1.5).plus(one.only(x < 1.5))
+    np.testing.assert_array_equal(rows_of(graph, apart, **columns), [5.0, 10.0, 5.0])

@@ -1,7 +1,8 @@
 """A scalar over all rows of a table, with its gradient: `grad --data`.
 
 Rows stream through the reductions of the program. What needs them once reads them once, so that a pipe works and memory
-is flat; for a second pass the numbers are kept in a temporary file, which is read faster than text.
+is flat: sums, means, products, norms. For a second pass the numbers are kept in a temporary file, which is read faster
+than text.
 """
 
 from __future__ import annotations
@@ -63,7 +64,7 @@ def answer(
     order = {n: k for k, n in enumerate(needed)}
     wanted = sum(stream.passes(m) for m in machines)
     rows = 0
-    if wanted > 1 or any(m.rows_register >= 0 for m in machines):
+    if wanted > 1 or any(stream.counts_first(m) for m in machines):
         rows = source.spool()
     found = []
     for program, machine in zip(programs, machines, strict=True):

@@ -117,7 +117,7 @@ def passed(partial: Partial, g: Cotangent, operands: Sequence[int]) -> Cotangent
                 g = g * Node(graph, factor)
             else:  # neither a number that could be merged nor a quotient that could cancel
                 column = graph.columns[c] | graph.columns[factor]
-                g = Cotangent(graph, graph.intern("mul", (c, factor), column), g.scale, g.mask)
+                g = g.times(graph.intern("mul", (c, factor), column))
         else:
             g = -g if step == "neg" else g / Node(graph, operands[i])
     return g

@@ -114,7 +114,7 @@ class _Pool:
 
 
 def _levels(graph: Graph, needed: bytearray) -> tuple[array[int], list[int]]:
-    """The phase in which each node is first known, one later than its argument for a reduction; and the reductions."""
+    """The phase that computes each node, one later than its argument for a reduction; and the reductions."""
     levels, reductions = array("i", (0,)) * len(graph), []
     if not _REDUCES.keys().isdisjoint(graph.ops):
         for node, op in compress(enumerate(graph.ops), needed):
@@ -123,7 +123,22 @@ def _levels(graph: Graph, needed: bytearray) -> tuple[array[int], list[int]]:
                 levels[node] = max([levels[a] for a in arguments]) + (op in _REDUCES)
             if op in _REDUCES:
                 reductions.append(node)
+    if reductions:
+        _sink(graph, needed, levels)
     return levels, reductions
+
+
+def _sink(graph: Graph, needed: bytearray, levels: array[int]) -> None:
+    """Compute scalars in the phase that uses them, not before: what needs the number of rows may then come after the
+    pass that counts them."""
+    wanted = array("i", (max(levels),)) * len(graph)
+    ops, first, flat = graph.layout()
+    for node in range(len(graph) - 1, -1, -1):
+        if needed[node]:
+            if not graph.columns[node] and ops[node] not in _REDUCES:
+                levels[node] = wanted[node]
+            for i in range(first[node], first[node + 1]):
+                wanted[flat[i]] = min(wanted[flat[i]], levels[node])
 
 
 class _Scheduler:
