@@ -763,3 +763,25 @@ def test_the_model_comes_first(batch: Batch) -> None:
     (batch.folder / "d.csv").write_text("x\n1\n")
     done = subprocess.run([*GRADCLI, "batch", "d.csv", "m.expr"], cwd=batch.folder, capture_output=True, timeout=60)
     assert (done.returncode, b"`d.csv` is no model\nhelp: the model comes first: `m.expr`" in done.stderr) == (2, True)
+
+
+def _grad(batch: Batch, expression: str, data: str, name: str = "d.csv", *flags: str) -> tuple[int, str]:
+    (batch.folder / name).write_text(data)
+    words = [*GRADCLI, "grad", "-e", expression, "--data", name, *flags]
+    done = subprocess.run(words, cwd=batch.folder, capture_output=True, timeout=60)
+    return done.returncode, done.stderr.decode()
+
+
+def test_grad_over_data_says_where_a_nan_came_from(batch: Batch) -> None:
+    flags = ("--data-missing", "skip")
+    status, text = _grad(batch, "sum(x*y)", "x,y\n1,1\n,2\nnan,3\n4,inf\n5,inf\n", "d.csv", *flags)
+    assert status == 0
+    assert "note: `value` is nan: column `x` is not finite in 1 row, first in data row 3 of d.csv" in text
+    assert "note: `value` is nan: column `y` is not finite in 2 rows, first in data row 4 of d.csv" in text
+    assert "note: `value` is -inf" in _grad(batch, "sum(log(x))", "x\n1\n0\n")[1]
+    assert not _grad(batch, "sum(x)", "x,y\n1,nan\n")[1]
+
+
+def test_grad_over_ndjson_refuses_a_key_that_comes_late(batch: Batch) -> None:
+    status, text = _grad(batch, "w = 2\nsum(w*x)", '{"x": 1}\n{"x": 2, "w": 3}\n', "d.ndjson")
+    assert (status, "d.ndjson:2: `w` is in a later row, but not in the first" in text) == (2, True)

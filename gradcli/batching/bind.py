@@ -30,6 +30,11 @@ class Bound:
     notes: list[Diagnostic] = field(default_factory=list)
     absent: tuple[str, ...] = ()
 
+    def unbound(self, values: Mapping[str, str]) -> list[str]:
+        """Leaves that keep the value of the model: no column and no one of `values` gives them another."""
+        names = self.model.resolved.names.values()
+        return [n.label for n in names if n.kind == "leaf" and n.label not in self.columns and n.label not in values]
+
     def name_of(self, label: str) -> str:
         return self.header[self.columns[label]]
 

@@ -42,11 +42,15 @@ class Question:
 
 @dataclass
 class Answered:
-    """A result, the program that it is of, and the numbers that its scalar leaves had."""
+    """A result, the program that it is of, the numbers that its scalar leaves had.
+
+    `odd`: its columns that have numbers that are not finite, in how many rows, and where the first of them is.
+    """
 
     program: Program
     result: Result
     values: dict[str, float]
+    odd: dict[str, tuple[int, str]]
 
 
 def answer(
@@ -71,7 +75,8 @@ def answer(
         scalars = _scalars(program, needed)
         picked = [order[n] for n in machine.column_inputs]
         numbers = stream.run(machine, scalars, rows, partial(source.pieces, picked))
-        found.append(Answered(program, program._result(numbers, source.count), scalars))
+        odd = {n: source.odd[k] for n, k in order.items() if n in program.needed and k in source.odd}
+        found.append(Answered(program, program._result(numbers, source.count), scalars, odd))
     if not source.count:
         raise DataError.of("the data have no rows", help="a loss over nothing has no value")
     return found
@@ -137,6 +142,7 @@ class _Rows:
         self.reader, self.columns, self.skip_missing, self.jobs = reader, columns, skip_missing, jobs
         self.wanted = Wanted(tuple(columns), (), False, False, reading)
         self.count = self.missing = 0
+        self.odd: dict[int, tuple[int, str]] = {}
         self.file: Any = None
         self.sizes: list[int] = []
 
@@ -178,10 +184,21 @@ class _Rows:
                     raise self._stop(chunk, base, fault)
                 self.missing += int(np.count_nonzero(table.missing))
                 arrays = [a[~table.missing] for a in arrays]
+            self._look(chunk.source, base, table, arrays)
             base += table.records
             self.count += len(arrays[0])
             if len(arrays[0]):
                 yield arrays
+
+    def _look(self, source: str, base: int, table: Table, arrays: Columns) -> None:
+        """Count numbers that are not finite."""
+        for k, array in enumerate(arrays):
+            if np.isfinite(array).all():
+                continue
+            rows = np.flatnonzero(~np.isfinite(array))
+            kept = np.arange(table.rows) if table.missing is None else np.flatnonzero(~table.missing)
+            count, place = self.odd.get(k, (0, f"data row {base + table.record(int(kept[rows[0]])) + 1} of {source}"))
+            self.odd[k] = count + len(rows), place
 
     def _parse(self, chunk: Any) -> tuple[Any, Table]:
         return chunk, self.reader.parse(chunk, self.wanted)

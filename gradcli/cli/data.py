@@ -6,6 +6,7 @@ import gc
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -15,7 +16,7 @@ from gradcli.cli.inputs import Request
 from gradcli.cli.output import Console, json_line, json_number, number, table, terminal
 from gradcli.cli.rows import renames
 from gradcli.cli.selection import Selection
-from gradcli.errors import BindingError, GradcliError
+from gradcli.errors import BindingError, Diagnostic, GradcliError
 
 if TYPE_CHECKING:
     from gradcli.batching.loss import Answered
@@ -121,13 +122,35 @@ def _answers(
     reader = open_data(names, Options(format=data.in_format))
     bound = bind(source, bindings, reader.header.names, renames(data.rename), reader.format == "ndjson")
     model = bound.model
-    if bound.absent:
-        reader.extend(bound.absent, ())
+    if reader.format == "ndjson":
+        reader.extend(bound.absent, bound.unbound(bindings))
     console.tell(*model.notes, *bound.notes)
     retained, off = selection.retained(model, console), selection.off(model)
     questions = [Question(o, selection.by(model), retained, off) for o in selection.outputs(model)]
     found = answer(bound, questions, reader, data.missing == "skip", Reading(), cores())
+    for answered in found:
+        console.tell(*_why_not_finite(answered))
     return [_json(path, names, a) if as_json else _text(a, ofmt) for a in found]
+
+
+def _why_not_finite(found: Answered) -> list[Diagnostic]:
+    """Which columns brought a nan or an infinity into a result that is not finite."""
+    value = found.result.value
+    if isfinite(value):
+        return []
+    fact = f"`{found.result.output}` is {value!r}"
+    made = [
+        Diagnostic(
+            f"{fact}: column `{name}` is not finite in {rows:,} row{'s' * (rows != 1)}, first in {place}",
+            None,
+            None,
+            "note",
+        )
+        for name, (rows, place) in found.odd.items()
+    ]
+    return made or [
+        Diagnostic(fact, None, "without its reduction, `gradcli batch` says in which rows it arises", "note")
+    ]
 
 
 def _text(found: Answered, ofmt: str | None) -> str:

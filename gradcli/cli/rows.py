@@ -183,12 +183,7 @@ class Job:
         made = plan(bound, asked)
         console.tell(*model.notes, *bound.notes, *made.notes)
         if reader.format == "ndjson":
-            unbound = [
-                n.label
-                for n in model.resolved.names.values()
-                if n.kind == "leaf" and n.label not in bound.columns and n.label not in bindings
-            ]
-            reader.extend(bound.absent, unbound)
+            reader.extend(bound.absent, bound.unbound(bindings))
         if flags.domain and not model.resolved.domains:
             console.tell(
                 Diagnostic(f"{model.source.name} has no `domain` line", None, "`--domain` has no effect", "warning")
