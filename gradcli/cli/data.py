@@ -14,7 +14,6 @@ import click
 from gradcli.cli import options
 from gradcli.cli.inputs import Request
 from gradcli.cli.output import Console, json_line, json_number, number, table, terminal
-from gradcli.cli.rows import renames
 from gradcli.cli.selection import Selection
 from gradcli.errors import BindingError, Diagnostic, GradcliError
 
@@ -115,6 +114,7 @@ def _answers(
 ) -> list[str]:
     from gradcli.batching.bind import bind
     from gradcli.batching.loss import Question, answer
+    from gradcli.cli.rows import renames
     from gradcli.formats.cells import Reading
     from gradcli.formats.reader import Options, open_data
     from gradcli.runners.local import cores
