@@ -20,22 +20,33 @@ def cores() -> int:
 
 
 class _Task:
-    """What a helper is to do. `done` is free when it has done it; `fault` is what it raised."""
+    """What a helper is to do, unless it is called off before. `fault` is what it raised."""
 
     def __init__(self, work: Work, number: int) -> None:
         self._work: Work | None = work
         self._number = number
-        self.done = threading.Lock()
-        self.done.acquire()
+        self._claim, self._done = threading.Lock(), threading.Lock()
+        self._done.acquire()
         self.fault: BaseException | None = None
 
     def run(self) -> None:
-        work, self._work = self._work, None  # it holds columns: their memory is to be free when all is done
-        assert work is not None
-        try:
-            work(self._number)
-        except BaseException as fault:  # noqa: BLE001  raised again in the thread that waits for it
-            self.fault = fault
+        if self._claim.acquire(blocking=False):
+            work, self._work = self._work, None  # it holds columns: their memory is to be free when all is done
+            assert work is not None
+            try:
+                work(self._number)
+            except BaseException as fault:  # noqa: BLE001  raised again in the thread that waits for it
+                self.fault = fault
+
+    def ended(self) -> None:
+        self._done.release()
+
+    def end(self) -> None:
+        """Call it off or wait for it: on a busy machine a helper may get a core only when all is done."""
+        if self._claim.acquire(blocking=False):
+            self._work = None
+        else:
+            self._done.acquire()
 
 
 class _Helper:
@@ -58,7 +69,7 @@ class _Helper:
             assert task is not None
             task.run()
             self._idle.append(self)  # before that thread goes on and looks for helpers again
-            task.done.release()
+            task.ended()
 
 
 class _Helpers:
@@ -104,7 +115,7 @@ def in_threads(work: Work, workers: int) -> None:
         work(0)
     finally:  # whatever happens here, they still use what belongs to the caller
         for task in tasks:
-            task.done.acquire()
+            task.end()
     for task in tasks:
         if task.fault is not None:
             raise task.fault

@@ -57,8 +57,10 @@ def test_one_worker_wakes_nobody() -> None:
 
 def test_a_fault_of_a_helper_is_raised_after_all_have_ended() -> None:
     ended: list[int] = []
+    together = threading.Barrier(3)
 
     def work(number: int) -> None:
+        together.wait(10)
         if number == 1:
             raise KeyError("there")
         ended.append(number)
@@ -71,13 +73,12 @@ def test_a_fault_of_a_helper_is_raised_after_all_have_ended() -> None:
 
 
 def test_a_fault_of_the_caller_waits_for_the_helpers() -> None:
-    ready, ended = threading.Event(), []
+    together, ended = threading.Barrier(2), []
 
     def work(number: int) -> None:
+        together.wait(10)
         if number == 0:
-            ready.set()
             raise ValueError("here")
-        ready.wait(10)
         ended.append(number)
 
     with pytest.raises(ValueError, match="here"):
@@ -105,8 +106,30 @@ def test_work_within_work_does_not_wait_for_itself() -> None:
     def outer(_: int) -> None:
         in_threads(lambda _: next(total), 4)
 
-    in_threads(outer, 4)
-    assert next(total) >= 4
+    for _ in range(100):
+        in_threads(outer, 4)
+    assert next(total) >= 100
+
+
+def test_a_helper_that_has_not_begun_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    release = threading.Event()
+    run = threads._Task.run
+
+    def late(task: threads._Task) -> None:
+        release.wait(10)
+        run(task)
+
+    monkeypatch.setattr(threads._Task, "run", late)
+    done: list[int] = []
+    in_threads(done.append, 3)  # it would wait for ten seconds
+    assert done == [0]
+    assert not release.is_set()
+    release.set()
+    while len(threads._helpers()._idle) < 2:
+        pass
+    monkeypatch.setattr(threads._Task, "run", run)
+    assert done == [0]
+    assert len(names(3)) == 3
 
 
 def test_no_helper_holds_what_it_worked_on() -> None:
