@@ -85,7 +85,7 @@ class Inliner:
             if kind == "op":
                 b = pop()
                 if value in _UNARY:
-                    push(self._operation(value, [b]))
+                    push(intern(value, (b,), 0) if graph.simple(b) is None else self._operation(value, [b]))
                 elif b in numbers and stack[-1] in numbers:
                     push(self._operation(value, [pop(), b]))
                 else:

@@ -18,7 +18,6 @@ class Templates:
     def __init__(self, at: Tokens) -> None:
         self.at = at
         self.forms = [token[3] for token in at.tokens]
-        self.forms.append("newline")  # whatever is looked for from the last token on is found
         self.seen: dict[tuple[str, ...], tuple[int, Expression]] = {}
         self.known: dict[tuple[str, ...], Form] = {}
 
@@ -45,5 +44,7 @@ class Templates:
 
     def _written(self, i: int) -> tuple[str, ...]:
         """Kinds and operators up to the end of the line; empty where it is too long."""
-        end = self.forms.index("newline", i)
-        return tuple(self.forms[i:end]) if end - i <= _LONGEST else ()
+        try:
+            return tuple(self.forms[i : self.forms.index("newline", i, i + _LONGEST)])
+        except ValueError:
+            return ()

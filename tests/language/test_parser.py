@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import pytest
@@ -377,3 +378,9 @@ def test_what_is_not_written_alike_is_read_on_its_own(text):
 def test_a_fault_after_definitions_written_alike_has_its_place():
     _, (first, second) = parse(Source.of("a = x*2\nb = x*3\nc = x**\nd = x*4\ne = x x\nf = x*5"))
     assert (first.span.start, second.span.start) == (23, 38)
+
+
+def test_many_definitions_in_one_line_are_read_in_linear_time():
+    begin = time.process_time()
+    assert len(good(";".join(f"a{k} = {k}*2" for k in range(20_000))).statements) == 20_000
+    assert time.process_time() - begin < 5
