@@ -504,42 +504,10 @@ def test_duckdb_reads_it(batch: Batch, kind: str) -> None:
     assert rows[0][3] == ("plain" if kind == "tsv" else 'a, "b"\nc')
 
 
-# ---- published numbers ---------------------------------------------------------------------------------------------
-
-SHARED = Path(os.environ.get("GRADCLI_SHARED", Path(__file__).parent.parent.parent / "shared"))
-
-
-@pytest.mark.skipif(not (SHARED / "external" / "nist_strd.json").exists(), reason="no ../shared")
-def test_nist_sums_of_squares(tmp_path: Path) -> None:
-    """From CSV files through `grad --data`: the certified residual sums of squares, the same bits for any chunking."""
-    from gradcli.batching.bind import bind
-    from gradcli.batching.loss import Question, answer
-    from gradcli.formats.cells import Reading
-    from gradcli.formats.reader import Options, open_data
-    from gradcli.source import Source
-
-    sets = json.loads((SHARED / "external" / "nist_strd.json").read_text())
-    assert len(sets) > 20
-    for found in sets:
-        names = [*found["predictors"], "y"]
-        rows = [",".join(map(repr, row)) for row in zip(*(found[n] for n in names), strict=True)]
-        path = tmp_path / f"{found['name']}.csv"
-        path.write_text(",".join(names) + "\n" + "".join(r + "\n" for r in rows))
-        response = found["response"]
-        source = Source.of(f"rss = sum(({response} - ({found['formula']}))^2)")
-        values = dict(zip(found["parameters"], map(repr, found["certified"]), strict=True))
-
-        def value(
-            chunk: int | None, jobs: int, path: Path = path, source: Source = source, values: dict[str, str] = values
-        ) -> tuple[float, tuple[object, ...]]:
-            reader = open_data([str(path)], Options(chunk_rows=chunk))
-            bound = bind(source, values, reader.header.names, {})
-            (result,) = answer(bound, [Question("rss")], reader, False, Reading(), jobs)
-            return result.result.value, tuple(result.result.gradients.values())  # type: ignore[return-value]
-
-        want = value(None, 2)
-        assert want[0] == pytest.approx(found["rss"], rel=1e-7, abs=1e-20), found["name"]
-        assert value(1, 2) == value(7, 1) == want
+def test_verbose_names_the_engine(batch: Batch) -> None:
+    done = batch("x", "x\n1\n", "-v", "-j", "1")
+    assert "note: 1 worker, engine numpy: the same bits for any chunks, format and runner" in done.stderr.decode()
+    assert b"engine" not in batch("x", "x\n1\n").stderr
 
 
 def test_ndjson_values_that_pass_stay_json(batch: Batch) -> None:

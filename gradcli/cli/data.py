@@ -114,7 +114,7 @@ def _answers(
 ) -> list[str]:
     from gradcli.batching.bind import bind
     from gradcli.batching.loss import Question, answer
-    from gradcli.cli.rows import renames
+    from gradcli.cli.rows import ENGINE, renames
     from gradcli.formats.cells import Reading
     from gradcli.formats.reader import Options, open_data
     from gradcli.runners.local import cores
@@ -125,6 +125,8 @@ def _answers(
     if reader.format == "ndjson":
         reader.extend(bound.absent, bound.unbound(bindings))
     console.tell(*model.notes, *bound.notes)
+    if console.verbose:
+        console.tell(Diagnostic(f"{cores()} workers, {ENGINE}", severity="note"))
     retained, off = selection.retained(model, console), selection.off(model)
     questions = [Question(o, selection.by(model), retained, off) for o in selection.outputs(model)]
     found = answer(bound, questions, reader, data.missing == "skip", Reading(), cores())

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from gradcli.formats.target import Target
     from gradcli.source import Source
 
+ENGINE = "engine numpy: the same bits for any chunks, format and runner"
+
 
 @dataclass(frozen=True)
 class Flags:
@@ -113,6 +115,9 @@ class Job:
             for line in plan.describe():
                 self.console.data(line)
             return self.console.status
+        if self.console.verbose:
+            where = f"{jobs} worker{'s' * (jobs != 1)}" + (" of a cluster" if flags.is_shipped else "")
+            self.console.tell(Diagnostic(f"{where}, {ENGINE}", severity="note"))
         drop = self._policy_name() in ("skip", "fail")
         work = Work(reader, plan, self._shape(reader), drop, self._reading())
         if not flags.is_shipped:
