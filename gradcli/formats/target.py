@@ -13,7 +13,7 @@ from typing import Self
 from gradcli.errors import FileError
 
 _MARK = ".gradcli-"
-_AHEAD = 8 << 20  # bytes
+_AHEAD = 32 << 20  # bytes
 
 
 def _why(fault: Exception) -> str:
