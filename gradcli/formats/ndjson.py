@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -14,8 +13,9 @@ from gradcli.errors import FileError
 from gradcli.formats.cells import Fault, parse_number, shorten
 from gradcli.formats.delimited import as_json
 from gradcli.formats.headers import Header
+from gradcli.formats.keys import Keys
 from gradcli.formats.objects import HINT, Text, dump, is_text, read_object, remedy, repeated, shown
-from gradcli.formats.records import NEWLINE, QUOTE, Bytes, Chunk, Positions
+from gradcli.formats.records import NEWLINE, Bytes, Chunk
 from gradcli.formats.table import Table, Wanted
 
 _NUMBER = r"^-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?$"
@@ -50,10 +50,11 @@ def parse(chunk: Chunk, header: Header, wanted: Wanted, unbound: Sequence[str] =
     `unbound` are names of the model that the first object lacks: a chunk that has one of them is refused.
     """
     data = _without_mark(chunk)
-    _refuse_late(data, unbound, wanted.taken if wanted.whole else (), chunk)
+    keys = Keys(data)
+    _refuse_late(keys, unbound, wanted.taken if wanted.whole else (), chunk)
     lines = _lines(data)
     names = [header.names[i] for i in wanted.needed]
-    values = _fast(data, names) if names and (wanted.whole or not wanted.kept) else None
+    values = _fast(keys, names) if names and (wanted.whole or not wanted.kept) else None
     if values is not None and all(
         len(v) == len(lines) and not (wanted.reading.strict and v.null_count()) for v in values
     ):
@@ -67,33 +68,28 @@ def parse(chunk: Chunk, header: Header, wanted: Wanted, unbound: Sequence[str] =
     return _slow(data, header, wanted)
 
 
-def _refuse_late(data: bytes, unbound: Sequence[str], taken: Sequence[str], chunk: Chunk) -> None:
+def _refuse_late(keys: Keys, unbound: Sequence[str], taken: Sequence[str], chunk: Chunk) -> None:
     """Raises FileError for keys of later objects that would change what the first one settled."""
     for name in unbound:
-        if line := _line_with(data, name, chunk):
+        if line := _line_with(keys, name, chunk):
             raise FileError.of(
                 f"{chunk.source}:{line}: `{name}` is in a later row, but not in the first",
                 help=f"give it in the first row too (null where it is missing), or say `{name}=VALUE`",
             )
     for name in taken:
-        if line := _line_with(data, name, chunk):
+        if line := _line_with(keys, name, chunk):
             raise FileError.of(
                 f"{chunk.source}:{line}: a result is called `{name}`, as is a key of this object",
                 help="`--names` spells gradients otherwise; `--keep` chooses what passes through",
             )
 
 
-def _line_with(data: bytes, name: str, chunk: Chunk) -> int:
+def _line_with(keys: Keys, name: str, chunk: Chunk) -> int:
     """The first line with an object that has the key, or 0."""
-    if not any(key in data and re.search(re.escape(key) + rb"\s*:", data) for key in _spellings(name)):
+    if not keys.may_have(name):
         return 0
-    lines = enumerate(data.split(b"\n"), chunk.line + 1)
+    lines = enumerate(keys.data.split(b"\n"), chunk.line + 1)
     return next((i for i, line in lines if line.strip() and name in (read_object(line)[0] or ())), 0)
-
-
-def _spellings(name: str) -> set[bytes]:
-    """A key as writers of JSON spell it: letters beyond ASCII as they are, or all escaped."""
-    return {json.dumps(name, ensure_ascii=False).encode(), json.dumps(name).encode()}
 
 
 def _lines(data: bytes) -> Any:
@@ -127,36 +123,17 @@ def _are_bare(text: Bytes) -> bool:
     )
 
 
-def _fast(data: bytes, names: Sequence[str]) -> list[Any] | None:
+def _fast(keys: Keys, names: Sequence[str]) -> list[Any] | None:
     """Columns of floats with nulls, or None where anything is unusual: polars is strict about types here."""
     import polars as pl
 
+    if not all(keys.has_once(name) for name in names):
+        return None  # polars would take the first
     try:
-        frame = pl.read_ndjson(io.BytesIO(data), schema=dict.fromkeys(names, pl.Float64))
+        frame = pl.read_ndjson(io.BytesIO(keys.data), schema=dict.fromkeys(names, pl.Float64))
     except pl.exceptions.PolarsError:
         return None
-    columns = list(frame.get_columns())
-    text = np.frombuffer(data, np.uint8)
-    quotes = np.flatnonzero(text == QUOTE)
-    for name, column in zip(names, columns, strict=True):
-        each = [_places(text, quotes, key) for key in _spellings(name)]
-        found = each[0] if len(each) == 1 else np.sort(np.concatenate(each))
-        if len(found) > len(column) or (column.null_count() and _share_a_line(text, found)):
-            return None  # a key twice, or within an object: polars would take the first
-    return columns
-
-
-def _places(text: Bytes, quotes: Positions, key: bytes) -> Positions:
-    """Where a key stands, its quotes included; `quotes` are all the places of quotes."""
-    found = quotes[quotes <= len(text) - len(key)]
-    for offset, byte in enumerate(key[1:], 1):
-        found = found[text[found + offset] == byte]
-    return found
-
-
-def _share_a_line(text: Bytes, places: Positions) -> bool:
-    lines = np.searchsorted(np.flatnonzero(text == NEWLINE), places)
-    return bool((lines[1:] == lines[:-1]).any())
+    return list(frame.get_columns())
 
 
 def _line_finder(data: bytes) -> Callable[[int], int]:
@@ -338,7 +315,7 @@ def _joined(pieces: Sequence[Any]) -> bytes:
     )
     out = io.BytesIO()
     frame.write_csv(out, include_header=False, separator="\x01", quote_style="never", null_value="null")
-    return out.getvalue().translate(None, b"\x01")
+    return out.getvalue().replace(b"\x01", b"")
 
 
 def _number(column: Any, words: bool) -> Any:
