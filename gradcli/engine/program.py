@@ -97,6 +97,7 @@ class Program:
 
 _Plan = tuple[Code, list[Step], list[tuple[str, Place, int]], list[tuple[Place, int]]]
 _GIVEN = frozenset(("constant", "leaf", "rows"))
+_MANY = 10_000  # scalars of a phase from which on whole arrays are quicker
 
 
 class _Pool:
@@ -229,31 +230,38 @@ class _Scheduler:
             for node in columns:
                 for a in self.graph.arguments(node):
                     seen[a] = 1
+            if len(nodes) >= _MANY:
+                from gradcli.engine.registers import last_places  # not for small graphs
+
+                last_places(first, flat, nodes, seen, marks)
+                continue
             for node in reversed(nodes):
-                for i in range(first[node], first[node + 1]):
+                for i in range(first[node + 1] - 1, first[node] - 1, -1):
                     if not seen[a := flat[i]]:
                         seen[a] = marks[i] = 1
         return marks
 
     def _scalar_code(self, nodes: array[int], last_uses: bytearray) -> Code:
         ops, first, flat = self.graph.layout()
-        at, free, count, given = self.scalar_at, self.scalar_pool.free, self.scalar_pool.count, self.given_count
+        at, pool, given = self.scalar_at, self.scalar_pool, self.given_count
+        names = tuple([ops[n] for n in nodes])
+        if len(nodes) >= _MANY:
+            from gradcli.engine.registers import LongCode
+
+            long = LongCode(first, flat, nodes, last_uses)
+            pool.count = long.assign(at, given, pool.free, pool.count)
+            return Code(names, *long.registers(at))
         ends, operands = array("i"), array("i")
         for node in nodes:
             for i in range(first[node], first[node + 1]):
                 register = at[flat[i]]
                 operands.append(register)
                 if last_uses[i] and register >= given:
-                    free.append(register)
+                    pool.free.append(register)
             ends.append(len(operands))
-            if free:
-                at[node] = free.pop()
-            else:
-                at[node] = count
-                count += 1
-        self.scalar_pool.count = count
+            at[node] = pool.take()
         targets = array("i", map(at.__getitem__, nodes))
-        return Code(tuple([ops[n] for n in nodes]), targets.tobytes(), ends.tobytes(), operands.tobytes())
+        return Code(names, targets.tobytes(), ends.tobytes(), operands.tobytes())
 
     def _column_code(
         self, level: int, nodes: list[int]

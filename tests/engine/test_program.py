@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import gradcli
+from gradcli.engine import program as engine
 
 
 def chain(step: str, length: int) -> str:
@@ -122,3 +123,21 @@ def test_memory_does_not_grow_with_the_phases_of_a_chain_of_reductions():
         return gradcli.parse("\n".join(lines) + f"\no = sum(c{n}^2)").compile(wrt=[]).slots(("x",))
 
     assert machine(8) - machine(4) <= 4 * 3
+
+
+@pytest.mark.parametrize(
+    ("text", "columns"),
+    [
+        (chain("n*w - sin(n)*x", 40), ()),
+        (chain("where(n > w, n*n, n/x)", 40), ()),
+        (chain("n*w + sum(z*n)", 8), ("z",)),
+        ("x = 2; y = x*x; z = 3*y - y^x; o = z*z + y", ()),
+    ],
+)
+def test_a_long_code_has_the_registers_of_a_short_one(text, columns, monkeypatch):
+    """From whole arrays and one instruction at a time."""
+    programs = []
+    for many in (10**9, 1):
+        monkeypatch.setattr(engine, "_MANY", many)
+        programs.append(gradcli.parse(text).compile().machine(frozenset(columns)))
+    assert programs[0] == programs[1]
