@@ -169,6 +169,33 @@ class Graph:
             self._resize(4 * len(table))
         return node
 
+    def interner(self) -> Callable[[str, tuple[int, ...], int, int, int], int]:
+        """`intern` for loops, with the place in the text as two more arguments."""
+        ops, first, flat = self.ops, self._first, self._flat
+        add_op, add_first, add_operands = ops.append, first.append, flat.extend
+        add_column, add_start, add_end = self.columns.append, self.starts.append, self.ends.append
+
+        def intern(op: str, arguments: tuple[int, ...], column: int, start: int, end: int) -> int:
+            table = self._table
+            mask = len(table) - 1
+            slot = hash((op, arguments)) & mask
+            while (node := table[slot]) >= 0:
+                if ops[node] == op and tuple(flat[first[node] : first[node + 1]]) == arguments:
+                    return node
+                slot = (slot + 1) & mask
+            table[slot] = node = len(ops)
+            add_op(op)
+            add_operands(arguments)
+            add_first(len(flat))
+            add_column(column)
+            add_start(start)
+            add_end(end)
+            if node > self._limit:
+                self._resize(4 * len(table))
+            return node
+
+        return intern
+
     def reserve(self, more: int) -> None:
         """Make room for so many nodes, so that none of them finds the table of interned nodes too small."""
         size = len(self._table)

@@ -7,7 +7,7 @@ twice do not grow with two to the power of their depth.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
@@ -20,7 +20,7 @@ from gradcli.language.syntax import Expression, Function, Step
 from gradcli.primitives import BOOLEAN
 
 _RECURSION = "functions are inlined, so recursion has no end; write out the steps"
-_UNARY = ("neg", "not")
+UNARY = ("neg", "not")
 _ONE_TO_NINE = "123456789"
 _NOTHING: Mapping[str, int] = MappingProxyType({})
 _NO_NAMES: Mapping[str, Name] = MappingProxyType({})
@@ -84,10 +84,10 @@ class Inliner:
                 graph.place = place
             if kind == "op":
                 b = pop()
-                if value in _UNARY:
-                    push(intern(value, (b,), 0) if graph.simple(b) is None else self._operation(value, [b]))
+                if value in UNARY:
+                    push(intern(value, (b,), 0) if graph.simple(b) is None else self.operation(value, [b]))
                 elif b in numbers and stack[-1] in numbers:
-                    push(self._operation(value, [pop(), b]))
+                    push(self.operation(value, [pop(), b]))
                 else:
                     push(intern(value, (pop(), b), 0))
             elif kind == "number":
@@ -113,7 +113,7 @@ class Inliner:
             self.memo[frame.key] = self.stack[-1]
             self.running.discard(frame.function.name)
 
-    def _operation(self, op: str, arguments: list[int]) -> int:
+    def operation(self, op: str, arguments: Sequence[int]) -> int:
         """One row; short binary fractions are folded, so that `x^(1/2)` and `x^-2` have a plain exponent."""
         graph = self.graph
         if op in _NUMBERS:

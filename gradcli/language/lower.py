@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from gradcli.errors import Diagnostic, ModelError, shown
 from gradcli.language.inline import Inliner
@@ -15,10 +16,14 @@ from gradcli.language.syntax import Retain as RetainLine
 from gradcli.primitives import callable_rows, new_graph
 from gradcli.source import Source
 
+if TYPE_CHECKING:
+    from gradcli.language.plain import PlainDefinitions
+
 __all__ = ["ClaimLine", "Condition", "ExpectLine", "Name", "Resolved", "lower"]
 
 _MOST_ERRORS = 20
 _CHARACTERS = 4  # of text for each node of a model and its gradients, at least
+_MANY = 100  # statements from which on those that are plain are read in a loop of their own
 _BARE = "value"  # what the output of an expression without a name is called
 
 
@@ -53,7 +58,15 @@ class _Lowerer:
         self.answer: tuple[int, str] | None = None  # of the last expression without a name: its part and label
 
     def run(self) -> Resolved:
-        for statement in self.file.statements:
+        statements, i = self.file.statements, 0
+        plain = None
+        if len(statements) >= _MANY:
+            from gradcli.language.plain import PlainDefinitions  # not for short texts
+
+            plain = PlainDefinitions(self.inliner, statements)
+        while (i := self.plain(plain, i) if plain else i) < len(statements):
+            statement = statements[i]
+            i += 1
             try:
                 match statement:
                     case Definition():
@@ -79,6 +92,13 @@ class _Lowerer:
         self.finish()
         self.report()
         return self.model
+
+    def plain(self, plain: PlainDefinitions, i: int) -> int:
+        """The statements from number `i` on that are plain; the number of the one behind them."""
+        end = plain.read(i)
+        if end > i and isinstance(statement := self.file.statements[end - 1], Definition):
+            self.last = statement.name
+        return end
 
     def finish(self) -> None:
         """The statements that mean the last definition of a name, wherever they stand."""
