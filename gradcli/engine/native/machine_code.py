@@ -1,10 +1,9 @@
 """A program becomes machine code: for each phase one function over rows, all its registers values of LLVM.
 
-    rows(columns, scalars, low, high)                 rows low to high, a multiple of the vector width
-    share(rows, columns, scalars, next, end, chunk)   chunks of rows, taken from a counter that threads share
+    rows(columns, scalars, low, high)   rows low to high, a multiple of the vector width
 
 `columns` points to the addresses of the inputs, the outputs and the columns to be reduced, `scalars` to the scalar
-registers. Both run without the interpreter lock.
+registers. It runs without the interpreter lock.
 """
 
 from __future__ import annotations
@@ -22,7 +21,6 @@ from gradcli.engine.native.operations import Missing, apply
 from gradcli.engine.program import Phase, Program
 
 Rows = Callable[[int, int, int, int], None]
-Share = Callable[[int, int, int, int, int, int], None]
 MOST_OPERATIONS = 20_000  # two seconds of compiling
 # LLVM's levels: 2 and 3 find nothing more in a straight line than 1. The time of level 1 grows faster than the code, at
 # 500 operations it takes twice that of level 0, at 3000 twenty times, for code that is a quarter faster.
@@ -44,23 +42,6 @@ done:
   fence seq_cst
   ret void
 }}
-"""
-_SHARE = """define void @share(ptr %function, ptr %columns, ptr %scalars, ptr %counter, i64 %rows, i64 %chunk) {
-start:
-  br label %take
-take:
-  %low = atomicrmw add ptr %counter, i64 %chunk seq_cst
-  %end = add i64 %low, %chunk
-  %over = icmp ugt i64 %end, %rows
-  %high = select i1 %over, i64 %rows, i64 %end
-  %left = icmp ult i64 %low, %rows
-  br i1 %left, label %work, label %done
-work:
-  call void %function(ptr %columns, ptr %scalars, i64 %low, i64 %high)
-  br label %take
-done:
-  ret void
-}
 """
 
 
@@ -188,23 +169,23 @@ class Native:
 
     def _compiled(self, streaming: bool) -> Code:
         how = f"align {8 * self.width}, !nontemporal !1" if streaming else "align 1"
-        engine = _engine(self.text.replace(_HOW, how), self.level)
-        places = {k: engine.get_function_address(f"rows{k}") for k in self.phases}
+        made = engine(self.text.replace(_HOW, how), self.level)
+        places = {k: made.get_function_address(f"rows{k}") for k in self.phases}
         signature = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 2, *[ctypes.c_int64] * 2)
-        return Code({k: signature(place) for k, place in places.items()}, places, engine)
+        return Code({k: signature(place) for k, place in places.items()}, places, made)
 
 
-def _engine(text: str, level: int) -> Any:
+def engine(text: str, level: int) -> Any:
     """Machine code from LLVM's text. Call it with the lock `LLVM`."""
     llvm, machine = host.binding(), host.host()
     assert machine is not None
     module = llvm.parse_assembly(text)
     target = llvm.Target.from_default_triple()
-    engine = llvm.create_mcjit_compiler(  # takes the target machine over, so that each needs its own
+    made = llvm.create_mcjit_compiler(  # takes the target machine over, so that each needs its own
         module, target.create_target_machine(cpu=machine.processor, features=machine.features, opt=level)
     )
-    engine.finalize_object()
-    return engine
+    made.finalize_object()
+    return made
 
 
 def has_columns(phase: Phase) -> bool:
@@ -228,7 +209,6 @@ class Programs:
     def __init__(self) -> None:
         self._lock = threading.RLock()
         self._found: dict[int, tuple[weakref.ref[Program], Native | str]] = {}
-        self._share: tuple[Share, Any] | None = None
 
     def get(self, program: Program) -> Native | str:
         """The native form of a program, or why it has none."""
@@ -241,16 +221,6 @@ class Programs:
                     found = (weakref.ref(program, lambda _: self._forget(key)), _native(program))
                     self._found[key] = found
         return found[1]
-
-    def share(self) -> Share:
-        """The function that gives chunks of rows to a function of rows; the same for all programs."""
-        with self._lock:
-            if self._share is None:
-                with LLVM:
-                    engine = _engine(_SHARE, 1)
-                signature = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 4, *[ctypes.c_int64] * 2)
-                self._share = signature(engine.get_function_address("share")), engine
-            return self._share[0]
 
     def _forget(self, key: int) -> None:
         with self._lock:

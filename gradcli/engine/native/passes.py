@@ -13,6 +13,7 @@ from gradcli.engine.execute import TILE, Values
 from gradcli.engine.memory import ALIGNMENT, address, aligned, shared
 from gradcli.engine.native import host
 from gradcli.engine.native.machine_code import PROGRAMS, Native
+from gradcli.engine.native.together import over_rows
 from gradcli.engine.program import Phase, Program
 from gradcli.engine.threads import cores, in_threads
 from gradcli.results import Column
@@ -20,6 +21,7 @@ from gradcli.results import Column
 CHUNK = 16384  # rows that a thread takes at once: at two cores and 1e6 rows neither waits long for the other
 SHARED = 4 * CHUNK  # rows from which on waking another thread takes less time than it saves
 BEYOND_CACHE = 1 << 25  # bytes of columns from which on results go past the cache: nothing of them would stay in it
+_PIECES = 16  # into which few rows are cut
 _TILES = 8  # how many tiles of a reduced column are computed before they are summed
 
 
@@ -93,16 +95,12 @@ class _Pass:
 
     def _mapped(self, threads: int | None, step: int) -> None:
         table = _table(self.columns.addresses)
-        places, counter = ctypes.addressof(table), ctypes.c_int64(0)
-        chunk, share = step or CHUNK, PROGRAMS.share()
-
-        def work(_: int) -> None:
-            share(self.place, places, self.scalars, ctypes.addressof(counter), self.whole, chunk)
-
-        if self.whole and threads is None and self.rows < SHARED:
+        places, chunk = ctypes.addressof(table), step or min(CHUNK, max(TILE, self.rows // _PIECES // TILE * TILE))
+        workers = min(threads or cores(), -(-self.whole // chunk))
+        if self.whole and (workers == 1 or (threads is None and self.rows < SHARED)):
             self.code(places, self.scalars, 0, self.whole)
         elif self.whole:
-            in_threads(work, min(threads or cores(), -(-self.whole // chunk)))
+            over_rows(self.place, places, self.scalars, self.whole, chunk, workers)
         if self.whole < self.rows:
             self._last(places)
 
