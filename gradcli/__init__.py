@@ -13,12 +13,14 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from gradcli.api import Model, Program, load, parse
+    from gradcli.batching.arrow import arrow_function
     from gradcli.checking.run import check
     from gradcli.errors import BindingError, FileError, GradcliError, GradientError, ModelError
     from gradcli.results import Check, Explanation, Result
 
 _HOMES = {
     "gradcli.api": ("Model", "Program", "load", "parse"),
+    "gradcli.batching.arrow": ("arrow_function",),
     "gradcli.errors": ("BindingError", "FileError", "GradcliError", "GradientError", "ModelError"),
     "gradcli.checking.run": ("check",),
     "gradcli.results": ("Check", "Explanation", "Result"),
@@ -35,6 +37,7 @@ __all__ = [
     "Program",
     "Result",
     "__version__",
+    "arrow_function",
     "check",
     "load",
     "parse",

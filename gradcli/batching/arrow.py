@@ -55,6 +55,11 @@ def arrow_function(
     """A function from record batch to record batch; the options mean what those of `gradcli batch` do.
 
     `model` is the text of a model. The columns that it needs are looked up when the first batch comes.
+
+        >>> import pyarrow
+        >>> square = arrow_function("y = x^2")
+        >>> square(pyarrow.record_batch({"x": [1.0, 3.0]})).to_pydict()
+        {'x': [1.0, 3.0], 'y': [1.0, 9.0], 'dy_dx': [2.0, 6.0]}
     """
     if on_error not in _ON_ERROR:
         raise ValueError(f"on_error must be one of {', '.join(_ON_ERROR)}, not {on_error}")
