@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 Column = NDArray[np.float64]
 ALIGNMENT = 64  # bytes: a cache line, and the widest vector
+PAGE = 4096  # bytes
 KEPT = 1 << 28  # bytes that are kept at most
 DESK = 1 << 24  # bytes of registers that a thread keeps at most
 SMALL = 1 << 15  # rows below which the C library keeps the memory at hand
@@ -37,13 +38,24 @@ def aligned(numbers: int) -> Column:
     return block[first : first + numbers]
 
 
+def apart(numbers: int, number: int) -> Column:
+    """The same, a good way behind the beginning of a page, and columns of different number not at the same place.
+
+    Columns of the system begin at the beginning of a page, and a processor that has just written there takes the next
+    read at the same place of another page for one of what it wrote: it waits, up to three times as long.
+    """
+    block: Column = np.empty(numbers + 2 * PAGE // 8)
+    first = (-address(block) % PAGE + PAGE // 4 + 5 * ALIGNMENT * (number % 9)) // 8
+    return block[first : first + numbers]
+
+
 class _Block:
     """A column to be handed out again and again. What numpy asks about it takes as long as the rest: asked once."""
 
     __slots__ = ("column", "interface")
 
-    def __init__(self, rows: int) -> None:
-        self.column = aligned(rows)
+    def __init__(self, rows: int, number: int) -> None:
+        self.column = apart(rows, number)
         self.interface: dict[str, Any] = self.column.__array_interface__
 
 
@@ -64,14 +76,14 @@ class Memory:
 
     def __init__(self) -> None:
         self._free: list[_Block] = []
-        self._rows = self._most = 0
+        self._rows = self._most = self._made = 0
 
     def columns(self, count: int, rows: int) -> list[Column]:
         """Uninitialised columns that belong to the caller, each at the beginning of a cache line."""
         if rows < SMALL:
-            apart = -(-rows * 8 // ALIGNMENT) * ALIGNMENT // 8
-            together = aligned(apart * count)
-            return [together[i * apart : i * apart + rows] for i in range(count)]
+            step = -(-rows * 8 // ALIGNMENT) * ALIGNMENT // 8
+            together = aligned(step * count)
+            return [together[i * step : i * step + rows] for i in range(count)]
         if rows != self._rows:
             self._free, self._rows, self._most = [], rows, 0
         self._most = max(self._most, min(count, KEPT // (8 * rows)))
@@ -80,9 +92,12 @@ class Memory:
     def _take(self, rows: int) -> _Block:
         try:
             block = self._free.pop()
+            if len(block.column) == rows:
+                return block
         except IndexError:
-            return _Block(rows)
-        return block if len(block.column) == rows else _Block(rows)
+            pass
+        self._made += 1
+        return _Block(rows, self._made)
 
     def give_back(self, block: _Block) -> None:
         if len(block.column) == self._rows and len(self._free) < self._most:
@@ -110,15 +125,15 @@ def _desk() -> _Desk:
 def buffers(rows: int, floats: int, conditions: int) -> tuple[list[Column], list[NDArray[np.bool_]]]:
     """Registers of this thread, each at the beginning of a cache line. Those of its last run are overwritten."""
     line = ALIGNMENT // 8
-    apart = -(-rows // line) * line + line  # one line more: registers a power of two apart would share few cache sets
+    step = -(-rows // line) * line + line  # one line more: registers a power of two apart would share few cache sets
     apart_conditions = -(-rows // ALIGNMENT) * line
-    together = apart * floats + apart_conditions * conditions
+    together = step * floats + apart_conditions * conditions
     desk = _desk()
     numbers = desk.numbers if len(desk.numbers) >= together else aligned(together)
     if 8 * together <= DESK:
         desk.numbers = numbers
-    truths = numbers[apart * floats :].view(np.bool_)
+    truths = numbers[step * floats :].view(np.bool_)
     return (
-        [numbers[i * apart : i * apart + rows] for i in range(floats)],
+        [numbers[i * step : i * step + rows] for i in range(floats)],
         [truths[i * 8 * apart_conditions :][:rows] for i in range(conditions)],
     )

@@ -19,7 +19,7 @@ import gradcli
 from gradcli.calculus.exact import Numbers
 from gradcli.engine import execute, native
 from gradcli.engine.execute import TILE
-from gradcli.engine.memory import ALIGNMENT, SMALL, Memory, address
+from gradcli.engine.memory import ALIGNMENT, PAGE, SMALL, Memory, address
 from gradcli.engine.native import host, machine_code, passes
 from gradcli.engine.native.machine_code import PROGRAMS
 from gradcli.engine.program import Phase, Program
@@ -369,3 +369,12 @@ def test_columns_begin_at_cache_lines_and_do_not_overlap(rows: int) -> None:
     assert [address(c) % ALIGNMENT for c in columns] == [0, 0, 0]
     assert not any(np.shares_memory(a, b) for a in columns for b in columns if a is not b)
     assert {c.shape for c in columns} == {(rows,)}
+
+
+def test_no_column_begins_where_those_of_the_system_do() -> None:
+    """At the same place of a page a read waits for a write of another column."""
+    columns = Memory().columns(9, SMALL)
+    places = [address(c) % PAGE for c in columns]
+    assert len(set(places)) == 9
+    assert 1024 <= min(places)
+    assert max(places) < 3840
