@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import cache
+from typing import Any, TypeAlias
 
 from gradcli.calculus.partials import SAME, partials, passed
 from gradcli.cotangent import Cotangent
@@ -100,44 +101,167 @@ def adjoints(graph: Graph, output: int, wanted: Iterable[int]) -> dict[int, int]
 
     Raises MixedRows where a column output depends on a wanted node through a reduction.
     """
-    wanted = set(wanted)
-    per_row = bool(graph.columns[output])
-    active = depends(graph, wanted, output)
-    flows: list[Cotangent | list[Cotangent] | None] = [None] * (output + 1)
-    flows[output] = Cotangent.seed(graph) if active[output] else None
-    found: dict[int, int] = {}
-    ops, first, flat = graph.layout()
-    columns, starts, ends, place = graph.columns, graph.starts, graph.ends, graph.place
-    for node in range(output, min(wanted, default=output) - 1, -1):
-        g = flows.pop()
-        if g is None:
-            continue
-        column, op, low, high = columns[node], ops[node], first[node], first[node + 1]
-        graph.place = (starts[node], ends[node])
-        if isinstance(g, list):
-            g = Cotangent.total(g)
-        if node in wanted:
-            found[node] = shaped_as(graph, g.node(), node if column else output)
-        arguments = flat[low:high]
-        if per_row and op in _MIXING and any(active[a] for a in arguments) and any(columns[a] for a in arguments):
-            raise MixedRows(op, (starts[node], ends[node]))
-        for a, part in zip(arguments, partials(op, high - low) or _asked(graph, node, g, active), strict=True):
+    sweep = _Sweep(graph, output, set(wanted))
+    place = graph.place
+    sweep.run()
+    graph.place = place
+    return sweep.found
+
+
+class _Sweep:
+    """One reverse sweep. What flows into a node is a `Cotangent`; or the number of a node where it is that node with
+    nothing around it, the complement `~node` where it is minus that; or a list of these. Most are numbers."""
+
+    def __init__(self, graph: Graph, output: int, wanted: set[int]) -> None:
+        self.graph, self.output, self.wanted = graph, output, wanted
+        self.per_row = bool(graph.columns[output])
+        self.active = depends(graph, wanted, output)
+        self.flows: list[_Flow | list[_Flow] | None] = [None] * (output + 1)
+        self.flows[output] = _plain(Cotangent.seed(graph)) if self.active[output] else None
+        self.found: dict[int, int] = {}
+        self.intern = graph.interner()
+
+    def run(self) -> None:
+        graph, flows, active, wanted, intern = self.graph, self.flows, self.active, self.wanted, self.intern
+        ops, first, flat = graph.layout()
+        columns, starts, ends, times, pop = graph.columns, graph.starts, graph.ends, self._times, flows.pop
+        for node in range(self.output, min(wanted, default=self.output) - 1, -1):
+            g = pop()
+            if g is None:
+                continue
+            if isinstance(g, list):
+                graph.place = (starts[node], ends[node])
+                g = self._total(g)
+            route = None if columns[node] or node in wanted or not isinstance(g, int) else _route(ops[node])
+            if route is None:
+                self._by_rule(node, g)
+                continue
+            assert isinstance(g, int)
+            low, place = first[node], (starts[node], ends[node])
+            for k, make, factor, negated in route:
+                a = flat[low + k]
+                if not active[a]:
+                    continue
+                flow: _Flow = g
+                if factor != _NO_FACTOR:
+                    by = node if factor < 0 else flat[low + factor]
+                    flow = times(g, intern(make, (by,), 0, *place) if make else by, place)
+                if negated:
+                    flow = ~flow if isinstance(flow, int) else -flow
+                before = flows[a]
+                if before is None:
+                    flows[a] = flow
+                elif isinstance(before, list):
+                    before.append(flow)
+                else:
+                    flows[a] = [before, flow]
+
+    def _times(self, g: int, factor: int, place: tuple[int, int]) -> _Flow:
+        """As `passed`: neither a number that could be merged nor a quotient that could cancel is left alone."""
+        graph = self.graph
+        numbers, c = graph.numbers, g if g >= 0 else ~g
+        if factor not in numbers or graph.simple(factor) is None:
+            if c not in numbers:
+                if graph.ops[c] != "div":
+                    c = self.intern("mul", (c, factor), graph.columns[c] | graph.columns[factor], *place)
+                    return c if g >= 0 else ~c
+            elif numbers[c][0] == 1.0:
+                return factor if g >= 0 else ~factor
+        graph.place = place
+        return _plain(_whole(graph, g) * Node(graph, factor))
+
+    def _total(self, parts: list[_Flow]) -> _Flow:
+        """As `Cotangent.total`: different nodes of one sign are added from the left."""
+        graph, intern, columns = self.graph, self.intern, self.graph.columns
+        numbers = [part for part in parts if isinstance(part, int)]
+        if len(numbers) == len(parts) == len(set(numbers)) and (min(numbers) >= 0 or max(numbers) < 0):
+            negative = numbers[0] < 0
+            total, *terms = [~part for part in numbers] if negative else numbers
+            for term in terms:
+                if term == total:
+                    break
+                total = intern("add", (total, term), columns[total] | columns[term], *graph.place)
+            else:
+                return ~total if negative else total
+        return _plain(Cotangent.total([_whole(graph, part) for part in parts]))
+
+    def _by_rule(self, node: int, flow: _Flow) -> None:
+        """What flows through a node of any kind."""
+        graph, flows, active = self.graph, self.flows, self.active
+        columns, column, op, g = graph.columns, graph.columns[node], graph.ops[node], _whole(graph, flow)
+        place = graph.place = (graph.starts[node], graph.ends[node])
+        if node in self.wanted:
+            self.found[node] = shaped_as(graph, g.node(), node if column else self.output)
+        arguments = graph.arguments(node)
+        mixes = self.per_row and op in _MIXING
+        if mixes and any(active[a] for a in arguments) and any(columns[a] for a in arguments):
+            raise MixedRows(op, place)
+        rules = partials(op, len(arguments)) or _asked(graph, node, g, active)
+        for a, part in zip(arguments, rules, strict=True):
             if part is None or not active[a]:
                 continue
-            flow = g if part is SAME else part
-            if not isinstance(flow, Cotangent):
-                flow = passed(flow, g, (node, *arguments))
-            if column and not columns[a] and not per_row:
-                flow = flow.gather(node)
-            before = flows[a]
-            if before is None:
-                flows[a] = flow
-            elif isinstance(before, list):
+            if isinstance(part, Cotangent):
+                passes = part
+            else:
+                passes = g if part is SAME else passed(part, g, (node, *arguments))
+            if column and not columns[a] and not self.per_row:
+                passes = passes.gather(node)
+            before, flow = flows[a], _plain(passes)
+            if isinstance(before, list):
                 before.append(flow)
             else:
-                flows[a] = [before, flow]
-    graph.place = place
-    return found
+                flows[a] = flow if before is None else [before, flow]
+
+
+_Flow: TypeAlias = Cotangent | int
+_NO_FACTOR = -2
+
+
+def _plain(flow: Cotangent) -> _Flow:
+    """The number of a node where the flow is no more than that or its opposite."""
+    if flow.mask is not None or flow.shared is not None or flow.index < 0 or abs(flow.scale) != 1.0:
+        return flow
+    return flow.index if flow.scale > 0 else ~flow.index
+
+
+def _whole(graph: Graph, flow: _Flow) -> Cotangent:
+    if isinstance(flow, Cotangent):
+        return flow
+    return Cotangent(graph, flow) if flow >= 0 else Cotangent(graph, ~flow, -1.0)
+
+
+@cache
+def _route(op: str) -> tuple[tuple[int, str, int, bool], ...] | None:
+    """For each argument that carries a gradient its number, the number of what the cotangent is multiplied by (-1 for
+    the result) or of what a function is applied to first (or none), and whether it is negated; None where some rule
+    does anything else."""
+    primitive = TABLE.get(op)
+    if op != "name" and (primitive is None or primitive.variadic):
+        return None
+    count = len(primitive.arguments) if primitive else 1
+    rules = partials(op, count)
+    if rules is None:
+        return None
+    found = []
+    for k, partial in enumerate(rules):
+        if partial is None:
+            continue
+        makes, steps = partial
+        negated = steps[-1:] == (("neg", 0),)
+        factors = steps[:-1] if negated else steps
+        if not factors and not makes:
+            found.append((k, "", _NO_FACTOR, negated))
+        elif len(makes) <= 1 and factors == (("mul", by := factors[0][1]),) and _is_one(makes, by, count):
+            make, (by,) = makes[0] if makes else ("", (by,))
+            found.append((k, make, by - 1, negated))
+        else:
+            return None
+    return tuple(found)
+
+
+def _is_one(makes: tuple[tuple[str, tuple[Any, ...]], ...], by: int, count: int) -> bool:
+    """Whether the factor is an operand, or the one function of one operand that is made."""
+    return by <= count if not makes else makes[0][0] != "constant" and len(makes[0][1]) == 1 and by > count
 
 
 def _asked(graph: Graph, node: int, g: Cotangent, active: bytearray) -> Iterable[Cotangent | None]:

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import gradcli
+from gradcli.calculus import adjoint
 from gradcli.calculus.adjoint import adjoints
 from gradcli.calculus.simplify import simplify
 from gradcli.engine import execute
@@ -530,3 +531,25 @@ def test_twenty_thousand_nested_sines_are_differentiated():
         slope *= np.cos(at)
         at = np.sin(at)
     assert gradient(text, {"x": x})["x"] == pytest.approx(slope, rel=1e-9)
+
+
+EVERY_KIND = [
+    "x = 2; w = 3; y = -x*w - w; z = sin(y)*cos(x) + exp(-y); o = z/x - y*y + 2*z - z*0.1 + x - x",
+    "x = 2; w = 3; y = x/w*w + w/x*x; z = where(y > 1, y, -y)*y; o = -(z - y) - (y - z)*-1",
+    "x = 2; y = [1, 2, 3]; u = x*y; v = sum(u)*x - u; o = sum(v*x) + max(x, v, 1) + x^3",
+    "x = 2; u = tanh(x) - x; v = d(u*x*x, x); o = v*u + detach(u)*x + logsumexp(x, u, v)",
+    "x = 2; a = x; b = -a; c = -b; e = c*b - b*c; o = e + 0*a + 1*b - a*-1 + (a + a)",
+]
+
+
+@pytest.mark.parametrize("text", EVERY_KIND)
+def test_what_flows_as_a_number_is_the_cotangent_it_stands_for(text, monkeypatch):
+    """The same nodes in the same order as where every rule is followed with cotangents alone."""
+    found = []
+    for cotangents_only in (True, False):
+        if cotangents_only:
+            monkeypatch.setattr(adjoint, "_plain", lambda flow: flow)
+        graph, roots, _ = gradcli.parse(text).compile(hessian=True)._differentiated(frozenset())
+        found.append(([(op, graph.arguments(i)) for i, op in enumerate(graph.ops)], graph.numbers, roots))
+        monkeypatch.undo()
+    assert found[0] == found[1]
