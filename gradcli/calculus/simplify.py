@@ -45,11 +45,12 @@ class Machine(Graph):
         ops, first, flat = graph.layout()
         mine, my_first, my_flat = self.layout()
         at = array("i", (-1,)) * len(ops)
-        looks, columns = self._looks, self.columns
+        looks, columns, copied, numbers = self._looks, self.columns, _COPIED.get, graph.numbers
+        add_op, add_operands, add_first = mine.append, my_flat.extend, my_first.append
         self.reserve(len(ops))
         table, mask = self._table, len(self._table) - 1
         for node, op, low in compress(zip(count(), ops, first, strict=False), needed):
-            operands = _COPIED.get(op)
+            operands = copied(op)
             arguments: tuple[int, ...]
             if operands == 2:
                 a, b = at[flat[low]], at[flat[low + 1]]
@@ -62,8 +63,9 @@ class Machine(Graph):
                 at[node] = at[flat[low]]
                 continue
             if not operands or look not in _STAYS or (look == _CONSTANT and op == "neg"):
-                at[node] = self._by_rules(graph, node, at)
-                table, mask = self._table, len(self._table) - 1
+                at[node] = self._number(numbers[node]) if op == "constant" else self._by_rules(graph, node, at)
+                if table is not self._table:
+                    table, mask = self._table, len(self._table) - 1
                 continue
             slot = hash((op, arguments)) & mask
             while (found := table[slot]) >= 0:
@@ -72,18 +74,33 @@ class Machine(Graph):
                 slot = (slot + 1) & mask
             else:
                 found = table[slot] = len(mine)
-                mine.append(op)
-                my_flat.extend(arguments)
-                my_first.append(len(my_flat))
+                add_op(op)
+                add_operands(arguments)
+                add_first(len(my_flat))
                 columns.append(look >= _COLUMN)
                 looks.append(_OTHER if op in _NOTICED else _COLUMN if look >= _COLUMN else _SCALAR)
             at[node] = found
         return at
 
+    def _number(self, number: tuple[float, str]) -> int:
+        """The node of a constant: a value and its text."""
+        node = self._constants.get(number[1])
+        if node is None:
+            node = self._constants[number[1]] = len(self.ops)
+            self.ops.append("constant")
+            self._first.append(len(self._flat))
+            self.columns.append(0)
+            self.numbers[node] = number
+            self._looks.append(self._look(node))
+        return node
+
     def _by_rules(self, graph: Graph, node: int, at: array[int]) -> int:
         """As `made`; what is new is looked at, and there is room for the rest."""
         looks, before = self._looks, len(self.ops)
-        made = self.constant(*graph.numbers[node]) if graph.ops[node] == "constant" else self.made(graph, node, at)
+        if graph.ops[node] == "neg" and looks[a := at[graph.arguments(node)[0]]] == _CONSTANT:
+            value = -self.numbers[a][0]
+            return self._number((value, repr(value)))
+        made = self.made(graph, node, at)
         for new in range(before, len(self.ops)):
             looks.append(self._look(new))
         if len(self.ops) + len(graph) - node > self._limit:
