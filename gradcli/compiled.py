@@ -68,6 +68,7 @@ class Program:
                 raise no_gradient(model, name, self.no_grad)
         self.show = tuple(dict.fromkeys(model.find(n).label for n in show))
         self._compiled: dict[frozenset[str], MachineProgram] = {}
+        self._bound: dict[str, str] = {}  # names that were given a value before: a search takes as long as a run of few
         self._lock = threading.Lock()
         marks = resolved.graph.reachable([resolved.names[n].node for n in (self.output, *self.show)])
         leaves = [n for n in resolved.names.values() if n.kind != "intermediate" and marks[n.node]]
@@ -143,6 +144,23 @@ class Program:
         marks = receives(resolved.graph, names[self.output].node)
         return frozenset(n for n in (*self.wanted, *self.retained) if marks[names[n].node])
 
+    def _bind(self, label: str) -> str:
+        """The name that a given value belongs to. Raises BindingError."""
+        name = self.model.find(label)
+        if name.kind == "intermediate":
+            raise BindingError.of(
+                f"`{label}` is computed in {self.model.source.name}, it cannot be given a value",
+                name.span,
+                "parse the model with the value to cut it into a leaf",
+            )
+        self._bound[label] = name.label
+        return name.label
+
+    @cached_property
+    def _found(self) -> tuple[str, ...]:
+        """The names of the gradients among the numbers of a run, in their order."""
+        return tuple(n for n in dict.fromkeys((*self.wanted, *self.retained)) if n in self.filled)
+
     def values(self, given: Values) -> tuple[dict[str, Number], int, frozenset[str]]:
         """The value of every leaf the program needs, the number of rows, and which are columns.
 
@@ -151,14 +169,7 @@ class Program:
         model = self.model
         values = dict(model.point)
         for label, value in given.items():
-            name = model.find(label)
-            if name.kind == "intermediate":
-                raise BindingError.of(
-                    f"`{label}` is computed in {model.source.name}, it cannot be given a value",
-                    name.span,
-                    "parse the model with the value to cut it into a leaf",
-                )
-            values[name.label] = as_number(label, value)
+            values[self._bound.get(label) or self._bind(label)] = as_number(label, value)
         missing = [n for n in self.needed.values() if n.label not in values]
         if missing:
             raise BindingError(
@@ -172,7 +183,8 @@ class Program:
                 ]
             )
         used = {label: values[label] for label in self.needed}
-        used |= {label: array for label, array in model.literals.items() if label in self.literals}
+        if self.literals:
+            used |= {label: array for label, array in model.literals.items() if label in self.literals}
         sizes: dict[int, str] = {}
         for label, value in used.items():
             if not isinstance(value, float):
@@ -206,7 +218,8 @@ class Program:
         >>> gradcli.parse("y = x^2").compile().run({"x": [1, 2, 3]}).value.tolist()
         [1.0, 4.0, 9.0]
         """
-        values, rows, labels = self.values(by_name(columns or {}, self.model.resolved.known()))
+        given = columns if type(columns) is dict else by_name(columns or {}, self.model.resolved.known())
+        values, rows, labels = self.values(given)
         program = self.machine(labels)
         if out is not None:
             check_out(out, program.output_count, rows, values.values())
@@ -214,9 +227,8 @@ class Program:
         return self._result(numbers, rows)
 
     def _result(self, numbers: Sequence[Number], rows: int) -> Result:
-        asked = [n for n in dict.fromkeys((*self.wanted, *self.retained)) if n in self.filled]
-        rest = iter(numbers[1:])
-        found = {n: next(rest) for n in asked}
+        found = dict(zip(self._found, numbers[1:], strict=False))
+        rest = iter(numbers[1 + len(found) :])
         by = [n for n in self.wanted if n in self.filled] if self.hessian else []
         hessian = {x: {y: next(rest) for y in by} for x in by}
         shown = dict(zip(self.show, rest, strict=True))
@@ -224,7 +236,7 @@ class Program:
             self.output,
             numbers[0],
             {n: found.get(n) for n in self.wanted},
-            {n: found.get(n) for n in self.retained},
+            {n: found.get(n) for n in self.retained} if self.retained else {},
             shown,
             hessian,
             rows,

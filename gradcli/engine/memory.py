@@ -52,11 +52,12 @@ def apart(numbers: int, number: int) -> Column:
 class _Block:
     """A column to be handed out again and again. What numpy asks about it takes as long as the rest: asked once."""
 
-    __slots__ = ("column", "interface")
+    __slots__ = ("address", "column", "interface")
 
     def __init__(self, rows: int, number: int) -> None:
         self.column = apart(rows, number)
         self.interface: dict[str, Any] = self.column.__array_interface__
+        self.address: int = self.interface["data"][0]
 
 
 class _Lease:
@@ -80,14 +81,21 @@ class Memory:
 
     def columns(self, count: int, rows: int) -> list[Column]:
         """Uninitialised columns that belong to the caller, each at the beginning of a cache line."""
+        return self.placed(count, rows)[0]
+
+    def placed(self, count: int, rows: int) -> tuple[list[Column], list[int]]:
+        """The same, and where each begins."""
         if rows < SMALL:
             step = -(-rows * 8 // ALIGNMENT) * ALIGNMENT // 8
             together = aligned(step * count)
-            return [together[i * step : i * step + rows] for i in range(count)]
+            first = address(together)
+            columns = [together[i * step : i * step + rows] for i in range(count)]
+            return columns, [first + 8 * step * i for i in range(count)]
         if rows != self._rows:
             self._free, self._rows, self._most = [], rows, 0
         self._most = max(self._most, min(count, KEPT // (8 * rows)))
-        return [np.asarray(_Lease(self, self._take(rows))) for _ in range(count)]
+        blocks = [self._take(rows) for _ in range(count)]
+        return [np.asarray(_Lease(self, block)) for block in blocks], [block.address for block in blocks]
 
     def _take(self, rows: int) -> _Block:
         try:

@@ -144,7 +144,7 @@ class Code:
 class Native:
     """A program in LLVM's text, compiled when it first runs.
 
-    `rest` says which nans are yet to be shared by outputs, if any.
+    `rest` says which nans are yet to be shared by outputs, if any; `plain`: one pass over the rows is all there is.
     """
 
     def __init__(self, program: Program, width: int) -> None:
@@ -157,6 +157,9 @@ class Native:
             for (column, number), taint in zip(program.roots, program.taints, strict=True)
         )
         self.rest = replace(program, taints=taints) if max(taints, default=-1) >= 0 else None
+        first = program.phases[0] if program.phases else None
+        alone = first is not None and len(program.phases) == 1 and not first.scalars and not first.reductions
+        self.plain = alone and bool(self.phases) and not self.rest
         self._code: dict[bool, Code] = {}
 
     def code(self, streaming: bool) -> Code:

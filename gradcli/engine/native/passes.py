@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import ctypes
-from collections.abc import Sequence
+from array import array
+from collections.abc import Iterable, Sequence
 from itertools import count
 
 import numpy as np
@@ -54,9 +54,15 @@ def run(
     native = PROGRAMS.get(program)
     if isinstance(native, str):
         raise ValueError(native)
-    outputs = list(out) if out is not None else shared().columns(program.output_count, rows)
-    columns = _Columns(inputs, outputs, rows, streaming)
+    if out is None:
+        outputs, places = shared().placed(program.output_count, rows)
+    else:
+        outputs, places = list(out), [address(o) for o in out]
+    columns = _Columns(inputs, outputs, [*map(address, inputs), *places], rows, streaming)
     scalars = execute.given_scalars(program, values, rows)
+    if native.plain:  # what numpy computes here are no numbers that it may warn of
+        _Pass(native, 0, program.phases[0], scalars, columns).run(scalars, threads, block)
+        return [outputs[n] if column else scalars[n] for column, n in program.roots]
     with np.errstate(all="ignore"):
         for k, phase in enumerate(program.phases):
             execute.run_scalars(phase, scalars)
@@ -69,9 +75,11 @@ def run(
 class _Columns:
     """The inputs and then the outputs, and where they begin."""
 
-    def __init__(self, inputs: Sequence[Column], outputs: Sequence[Column], rows: int, streaming: bool) -> None:
-        self.all, self.first_output, self.rows, self.streaming = [*inputs, *outputs], len(inputs), rows, streaming
-        self.addresses = [address(c) for c in self.all]
+    def __init__(
+        self, inputs: list[Column], outputs: list[Column], addresses: list[int], rows: int, streaming: bool
+    ) -> None:
+        self.all, self.first_output, self.addresses = inputs + outputs, len(inputs), addresses
+        self.rows, self.streaming = rows, streaming
 
 
 class _Pass:
@@ -83,8 +91,8 @@ class _Pass:
         code = native.code(columns.streaming)
         self.code, self.place = code.rows[number], code.places[number]
         self.phase, self.columns = phase, columns
-        self.numbers = (ctypes.c_double * len(scalars))(*scalars)
-        self.scalars = ctypes.addressof(self.numbers)
+        self.numbers = array("d", scalars)
+        self.scalars = self.numbers.buffer_info()[0]
 
     def run(self, scalars: list[float], threads: int | None, block: int | None) -> None:
         step = -(-block // TILE) * TILE if block else 0
@@ -95,7 +103,7 @@ class _Pass:
 
     def _mapped(self, threads: int | None, step: int) -> None:
         table = _table(self.columns.addresses)
-        places, chunk = ctypes.addressof(table), step or min(CHUNK, max(TILE, self.rows // _PIECES // TILE * TILE))
+        places, chunk = table.buffer_info()[0], step or min(CHUNK, max(TILE, self.rows // _PIECES // TILE * TILE))
         workers = min(threads or cores(), -(-self.whole // chunk))
         if self.whole and (workers == 1 or (threads is None and self.rows < SHARED)):
             self.code(places, self.scalars, 0, self.whole)
@@ -133,7 +141,7 @@ class _Pass:
         own = [address(b) - 8 * low for b in buffers]
         if low < full:
             table = _table([*self.columns.addresses, *own])
-            self.code(ctypes.addressof(table), self.scalars, low, full)
+            self.code(table.buffer_info()[0], self.scalars, low, full)
         if full < high:
             self._padded([b[full - low : high - low] for b in buffers])
 
@@ -146,7 +154,7 @@ class _Pass:
         for own, column in zip(vectors, columns[: len(given.all)], strict=False):
             own[:left] = column
         table = _table(range(address(vectors), address(vectors) + vectors.nbytes, 8 * self.width))
-        self.code(ctypes.addressof(table), self.scalars, 0, self.width)
+        self.code(table.buffer_info()[0], self.scalars, 0, self.width)
         for own, column in zip(vectors[given.first_output :], columns[given.first_output :], strict=True):
             column[:] = own[:left]
 
@@ -160,5 +168,5 @@ class _Pass:
                 tiles[-1] = reduce(column[full : high - low])
 
 
-def _table(addresses: Sequence[int]) -> ctypes.Array[ctypes.c_void_p]:
-    return (ctypes.c_void_p * len(addresses))(*addresses)
+def _table(addresses: Iterable[int]) -> array[int]:
+    return array("q", addresses)

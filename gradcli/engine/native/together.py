@@ -23,6 +23,7 @@ import os
 import struct
 import sys
 import threading
+from array import array
 from typing import Any
 
 from gradcli.engine.native import host
@@ -241,7 +242,8 @@ class _Helpers:
             return
         desks = self._take(machine, min(workers, cores()) - 1)
         if desks:
-            machine.together(job, (ctypes.c_int64 * len(desks))(*desks), len(desks))
+            places = array("q", desks)
+            machine.together(job, places.buffer_info()[0], len(desks))
             self._idle += desks
         else:
             machine.share(job)
@@ -283,8 +285,8 @@ HELPERS = _Helpers()
 
 def over_rows(place: int, columns: int, scalars: int, rows: int, chunk: int, workers: int) -> None:
     """A function of rows over all rows, on so many threads, as far as they are not busy."""
-    job = (ctypes.c_int64 * 6)(place, columns, scalars, 0, rows, chunk)
-    HELPERS.run(ctypes.addressof(job), workers)
+    job = array("q", (place, columns, scalars, 0, rows, chunk))
+    HELPERS.run(job.buffer_info()[0], workers)
 
 
 if hasattr(os, "register_at_fork"):
