@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import re
+from typing import Any
 
 import numpy as np
 
 from gradcli.formats.records import NEWLINE, QUOTE, Positions
 
+_OPEN, _CLOSE, _COLON, _COMMA, _BLANK = b"{}:, "
+_MARK = 1  # stands between cells, if no value has it
 _QUOTED = re.compile(rb'"([^"]*)"([ \t]*:)?')
 _BEHIND_A_VALUE = tuple(b",]}")
 
@@ -22,6 +25,7 @@ class Keys:
         self.text = np.frombuffer(data, np.uint8)
         self.quotes = np.flatnonzero(self.text == QUOTE)
         self.ends = np.flatnonzero(self.text == NEWLINE)
+        self.places: list[tuple[bytes, Positions, Positions]] = []
         self.common = self._common()
 
     def _common(self) -> list[bytes] | None:
@@ -40,7 +44,9 @@ class Keys:
         for (word, is_key), begin, end in zip(words, grid[:, ::2].T, grid[:, 1::2].T, strict=True):
             if not (self._all_have(word, begin, end) if is_key else self._are_texts(end)):
                 return None
-        return [word for word, is_key in words if is_key]
+            if is_key:
+                self.places.append((word, begin, end))
+        return [word for word, _, _ in self.places]
 
     def _all_have(self, word: bytes, begin: Positions, end: Positions) -> bool:
         if (end - begin != len(word) + 1).any():
@@ -49,6 +55,30 @@ class Keys:
 
     def _are_texts(self, end: Positions) -> bool:
         return bool(np.isin(self.text[end + 1], _BEHIND_A_VALUE).all())
+
+    def values(self) -> dict[str, Any] | None:
+        """The values of every key as they are written, as series of texts; None where lines are not alike, or hold
+        objects. The lines must be sound JSON."""
+        import polars as pl
+
+        if not self.common or len(set(self.common)) < len(self.common) or _MARK in self.data:
+            return None
+        if np.count_nonzero(self.text == _OPEN) != len(self.ends) or not (self.text[self.ends - 1] == _CLOSE).all():
+            return None
+        text = self.text.copy()
+        text[self.ends - 1] = _BLANK
+        for number, (word, begin, end) in enumerate(self.places):
+            before = begin - 1 - (text[begin - 1] == _BLANK)
+            if not (text[end + 1] == _COLON).all() or not (text[before] == (_COMMA if number else _OPEN)).all():
+                return None
+            text[before] = _MARK if number else _BLANK
+            for offset in range(len(word) + 3):
+                text[begin + offset] = _BLANK
+        frame = pl.read_csv(text.tobytes(), has_header=False, infer_schema=False, separator=chr(_MARK), quote_char=None)
+        if frame.height != len(self.ends):
+            return None
+        names = [word.decode() for word in self.common]
+        return {n: c.str.strip_chars(" \t") for n, c in zip(names, frame.get_columns(), strict=True)}
 
     def may_have(self, name: str) -> bool:
         """Whether some line may have the key."""

@@ -49,16 +49,22 @@ def parse(chunk: Chunk, header: Header, wanted: Wanted, unbound: Sequence[str] =
 
     `unbound` are names of the model that the first object lacks: a chunk that has one of them is refused.
     """
+    import polars as pl
+
     data = _without_mark(chunk)
     keys = Keys(data)
     _refuse_late(keys, unbound, wanted.taken if wanted.whole else (), chunk)
     lines = _lines(data)
     names = [header.names[i] for i in wanted.needed]
-    values = _fast(keys, names) if names and (wanted.whole or not wanted.kept) else None
-    if values is not None and all(
-        len(v) == len(lines) and not (wanted.reading.strict and v.null_count()) for v in values
+    values = _fast(keys, names) if names else None
+    kept = _kept(keys, header, wanted) if values is not None else None
+    if (
+        values is not None
+        and kept is not None
+        and all(len(v) == len(lines) and not (wanted.reading.strict and v.null_count()) for v in values)
     ):
         table = Table(len(lines), len(lines), {}, lines=lines, line_of=_line_finder(data))
+        table.frame = pl.DataFrame(kept) if kept else None
         for index, column in zip(wanted.needed, values, strict=True):
             table.values[index] = column.to_numpy()
             if column.null_count():
@@ -134,6 +140,26 @@ def _fast(keys: Keys, names: Sequence[str]) -> list[Any] | None:
     except pl.exceptions.PolarsError:
         return None
     return list(frame.get_columns())
+
+
+def _kept(keys: Keys, header: Header, wanted: Wanted) -> list[Any] | None:
+    """The columns that pass through on their own, or None where they must be read line by line."""
+    import polars as pl
+
+    if wanted.whole or not wanted.kept:
+        return []
+    values = keys.values()
+    if values is None or not set(values) <= set(header.names):
+        return None
+    found = []
+    for name in [header.names[i] for i in wanted.kept]:
+        column = values.get(name, pl.repeat("null", len(keys.ends), eager=True)).alias(name)
+        if column.str.starts_with("[").any():
+            return None
+        if not wanted.raw:
+            column = column.set(column == "null", None).str.strip_chars('"')
+        found.append(column)
+    return found
 
 
 def _line_finder(data: bytes) -> Callable[[int], int]:

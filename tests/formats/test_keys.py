@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import random
+from pathlib import Path
+
 import pytest
 
+from gradcli.cli.group import run
 from gradcli.formats.keys import Keys
 
 ALIKE = '{"x":1,"t":"a","y":2}\n{"x":-1.5,"t":"","y":null}\n'
@@ -53,3 +57,50 @@ def test_keys_of_all_lines(data: str, common: list[bytes] | None, has: set[str])
     keys = Keys(data.encode())
     assert keys.common == common
     assert {name for name in "xtyz" if keys.may_have(name)} == has
+
+
+VALUES = [
+    "1",
+    "-0.50",
+    "1e3",
+    "12345678901234567890",
+    "null",
+    "true",
+    '""',
+    '"a, b"',
+    '" é : "',
+    '"null"',
+    '"{"',
+    "[1, 2]",
+]
+
+
+@pytest.mark.parametrize("words", [["--out-format", "csv"], ["--keep", "t,x"], ["--keep", "t", "--out-format", "csv"]])
+@pytest.mark.parametrize(
+    "shape", ['{{"x":{x},"t":{t},"u":{u}}}', '{{"x": {x}, "t": {t}, "u": {u}}}', '{{"t":{t} ,"x":{x}}}']
+)
+def test_cells_are_those_of_lines_read_one_by_one(
+    shape: str,
+    words: list[str],
+    tmp_path: Path,
+    capfdbinary: pytest.CaptureFixture[bytes],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    rng = random.Random(shape)
+    for held in (VALUES[:6], VALUES[:10], VALUES):
+        rows = [shape.format(x=rng.choice(VALUES[:5]), t=rng.choice(held), u=rng.choice(held)) for _ in range(200)]
+        (tmp_path / "d.ndjson").write_text("\n".join(rows) + "\n", encoding="utf-8")
+        made = []
+        for values in (Keys.values, lambda self: None):
+            monkeypatch.setattr(Keys, "values", values)
+            assert run(["batch", "-e", "y = x^2", str(tmp_path / "d.ndjson"), "-q", *words]) == 0
+            made.append(capfdbinary.readouterr().out)
+        assert made[0] == made[1]
+        monkeypatch.undo()
+
+
+def test_values_of_lines_that_are_alike() -> None:
+    found = Keys(b'{"x": 1.50,"t":"a, b"}\n{"x":2 , "t":""}\n').values()
+    assert found is not None
+    assert {name: column.to_list() for name, column in found.items()} == {"x": ["1.50", "2"], "t": ['"a, b"', '""']}
+    assert Keys(b'{"x":{"y":1}}\n').values() is None
