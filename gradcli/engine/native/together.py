@@ -2,18 +2,19 @@
 
 A thread of Python that waits at a lock is woken by the system, then waits for the interpreter lock and is woken again,
 which takes as long as 50,000 rows of a short expression. These wait at a semaphore of the C library; the caller begins
-at once, they join when they are awake, and chunks of rows are taken from a counter that all share. The system often
-wakes a thread on the processor of the one that woke it, where it waits until the other has done all the work: helpers
-keep off that processor.
+at once, they join when they are awake. Each has a part of the rows, which it is likely to have near from the last run,
+and who has done his own takes chunks of the others. The system often wakes a thread on the processor of the one that
+woke it, where it waits until the other has done all the work: helpers keep off that processor.
 
-    share(job)                   chunks of rows, until none is left
+    share(job, who)              chunks of rows, of one's own part first, until none is left
     together(job, desks, count)  the same, with the helpers at these desks
     open(desk), serve(desk)      a desk made ready; the life of a helper
     elsewhere(desk, processor)   its helper shall not run there
 
-A job is the address of a function of rows, those of its columns and scalars, the counter, all rows, those of a chunk.
+A job is the address of a function of rows, those of its columns and scalars, the rows, those of a chunk, how many parts
+there are, the rows of a part, and for each part how many are taken.
 A desk is two semaphores (work is offered, work is done), a state, the job, the helper's thread, the processor that it
-keeps off, and those that it may use.
+keeps off, those that it may use, and the number of its part.
 """
 
 from __future__ import annotations
@@ -36,35 +37,54 @@ THREAD, MASK = 144, 160  # where it has the number of the helper's thread, and t
 SPINS = 2000  # looks at a helper that has work left, some 40 us in all, before the caller sleeps
 _PAUSES = {"e": "llvm.x86.sse2.pause()", "d": "llvm.x86.sse2.pause()", "n": "llvm.aarch64.hint(i32 1)"}
 
-_SHARE = """define void @share(ptr %job) {
+_SHARE = """define void @share(ptr %job, i64 %who) {
 start:
   %function = load ptr, ptr %job
   %columns.p = getelementptr i64, ptr %job, i64 1
   %columns = load ptr, ptr %columns.p
   %scalars.p = getelementptr i64, ptr %job, i64 2
   %scalars = load ptr, ptr %scalars.p
-  %counter = getelementptr i64, ptr %job, i64 3
-  %rows.p = getelementptr i64, ptr %job, i64 4
+  %rows.p = getelementptr i64, ptr %job, i64 3
   %rows = load i64, ptr %rows.p
-  %chunk.p = getelementptr i64, ptr %job, i64 5
+  %chunk.p = getelementptr i64, ptr %job, i64 4
   %chunk = load i64, ptr %chunk.p
+  %parts.p = getelementptr i64, ptr %job, i64 5
+  %parts = load i64, ptr %parts.p
+  %part.p = getelementptr i64, ptr %job, i64 6
+  %part = load i64, ptr %part.p
+  br label %begin
+begin:
+  %n = phi i64 [0, %start], [%n.next, %over]
+  %turn = add i64 %who, %n
+  %which = urem i64 %turn, %parts
+  %first = mul i64 %which, %part
+  %after = add i64 %first, %part
+  %short = icmp ult i64 %after, %rows
+  %last = select i1 %short, i64 %after, i64 %rows
+  %place = add i64 %which, 7
+  %counter = getelementptr i64, ptr %job, i64 %place
   br label %take
 take:
-  %low = atomicrmw add ptr %counter, i64 %chunk seq_cst
+  %taken = atomicrmw add ptr %counter, i64 %chunk seq_cst
+  %low = add i64 %first, %taken
   %end = add i64 %low, %chunk
-  %over = icmp ugt i64 %end, %rows
-  %high = select i1 %over, i64 %rows, i64 %end
-  %left = icmp ult i64 %low, %rows
-  br i1 %left, label %work, label %done
+  %beyond = icmp ugt i64 %end, %last
+  %high = select i1 %beyond, i64 %last, i64 %end
+  %left = icmp ult i64 %low, %last
+  br i1 %left, label %work, label %over
 work:
   call void %function(ptr %columns, ptr %scalars, i64 %low, i64 %high)
   br label %take
+over:
+  %n.next = add i64 %n, 1
+  %more = icmp ult i64 %n.next, %parts
+  br i1 %more, label %begin, label %done
 done:
   ret void
 }
 """
 # The state of a desk: 0 nothing is offered, 1 a job is, 2 it is taken, 3 it is done, 4 taken, and the caller sleeps.
-_TOGETHER = """%desk = type { [64 x i8], [64 x i8], i64, ptr, i64, i64, [16 x i64], [32 x i8] }
+_TOGETHER = """%desk = type { [64 x i8], [64 x i8], i64, ptr, i64, i64, [16 x i64], i64, [24 x i8] }
 @desks = global [DESKS x %desk] zeroinitializer, align 64
 declare i32 @sem_init(ptr, i32, i32)
 declare i32 @sem_post(ptr)
@@ -89,6 +109,7 @@ start:
   %done = getelementptr %desk, ptr %desk, i64 0, i32 1
   %state = getelementptr %desk, ptr %desk, i64 0, i32 2
   %given = getelementptr %desk, ptr %desk, i64 0, i32 3
+  %number = getelementptr %desk, ptr %desk, i64 0, i32 7
   br label %wait
 wait:
   %woken = call i32 @sem_wait(ptr %desk)
@@ -97,7 +118,8 @@ wait:
   br i1 %mine, label %work, label %wait
 work:
   %job = load ptr, ptr %given
-  call void @share(ptr %job)
+  %who = load i64, ptr %number
+  call void @share(ptr %job, i64 %who)
   %before = atomicrmw xchg ptr %state, i64 3 seq_cst
   %sleeps = icmp eq i64 %before, 4
   br i1 %sleeps, label %wake, label %wait
@@ -147,14 +169,16 @@ offer:
   %i.job = getelementptr %desk, ptr %i.desk, i64 0, i32 3
   %i.state = getelementptr %desk, ptr %i.desk, i64 0, i32 2
   call void @elsewhere(ptr %i.desk, i64 %processor)
+  %i.number = getelementptr %desk, ptr %i.desk, i64 0, i32 7
+  %i.next = add i64 %i, 1
   store ptr %job, ptr %i.job
+  store i64 %i.next, ptr %i.number
   store atomic i64 1, ptr %i.state seq_cst, align 8
   %told = call i32 @sem_post(ptr %i.desk)
-  %i.next = add i64 %i, 1
   %i.more = icmp ult i64 %i.next, %count
   br i1 %i.more, label %offer, label %own
 own:
-  call void @share(ptr %job)
+  call void @share(ptr %job, i64 0)
   br label %end
 end:
   %k = phi i64 [0, %own], [%k.next, %ended]
@@ -203,7 +227,7 @@ class _Machine:
         text = _SHARE + _TOGETHER.replace("PAUSE", _PAUSES[machine.letter]) if self.waits else _SHARE
         with LLVM:
             made = engine(text.replace("SPINS", str(SPINS)).replace("DESKS", str(DESKS)), 1)
-        self.share: Any = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(made.get_function_address("share"))
+        self.share: Any = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64)(made.get_function_address("share"))
         if self.waits:
             of_desk = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
             self.open: Any = of_desk(made.get_function_address("open"))
@@ -238,7 +262,7 @@ class _Helpers:
     def run(self, job: int, workers: int) -> None:
         machine = self._machine or self._prepared()
         if not machine.waits:
-            in_threads(lambda _: machine.share(job), workers)
+            in_threads(lambda number: machine.share(job, number), workers)
             return
         desks = self._take(machine, min(workers, cores()) - 1)
         if desks:
@@ -246,7 +270,7 @@ class _Helpers:
             machine.together(job, places.buffer_info()[0], len(desks))
             self._idle += desks
         else:
-            machine.share(job)
+            machine.share(job, 0)
 
     def _prepared(self) -> _Machine:
         with self._lock:
@@ -285,7 +309,8 @@ HELPERS = _Helpers()
 
 def over_rows(place: int, columns: int, scalars: int, rows: int, chunk: int, workers: int) -> None:
     """A function of rows over all rows, on so many threads, as far as they are not busy."""
-    job = array("q", (place, columns, scalars, 0, rows, chunk))
+    part = -(-rows // (workers * chunk)) * chunk
+    job = array("q", (place, columns, scalars, rows, chunk, workers, part, *[0] * workers))
     HELPERS.run(job.buffer_info()[0], workers)
 
 
