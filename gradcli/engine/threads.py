@@ -16,7 +16,8 @@ Work = Callable[[int], None]
 
 @cache
 def cores() -> int:
-    return os.cpu_count() or 1
+    """Those that this process may use: a thread for one that it may not would only be in the way."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 class _Task:
