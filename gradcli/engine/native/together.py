@@ -267,8 +267,10 @@ class _Helpers:
         desks = self._take(machine, min(workers, cores()) - 1)
         if desks:
             places = array("q", desks)
-            machine.together(job, places.buffer_info()[0], len(desks))
-            self._idle += desks
+            try:
+                machine.together(job, places.buffer_info()[0], len(desks))
+            finally:  # an interrupt comes when all rows are done
+                self._idle += desks
         else:
             machine.share(job, 0)
 
