@@ -46,7 +46,7 @@ class Machine(Graph):
         mine, my_first, my_flat = self.layout()
         at = array("i", (-1,)) * len(ops)
         looks, columns, copied, numbers = self._looks, self.columns, _COPIED.get, graph.numbers
-        add_op, add_operands, add_first = mine.append, my_flat.extend, my_first.append
+        add_op, add_operand, add_first = mine.append, my_flat.append, my_first.append
         self.reserve(len(ops))
         table, mask = self._table, len(self._table) - 1
         for node, op, low in compress(zip(count(), ops, first, strict=False), needed):
@@ -75,7 +75,8 @@ class Machine(Graph):
             else:
                 found = table[slot] = len(mine)
                 add_op(op)
-                add_operands(arguments)
+                for a in arguments:
+                    add_operand(a)
                 add_first(len(my_flat))
                 columns.append(look >= _COLUMN)
                 looks.append(_OTHER if op in _NOTICED else _COLUMN if look >= _COLUMN else _SCALAR)

@@ -146,6 +146,12 @@ def quoted(text: str) -> str:
 
 
 def _classify(word: str) -> Token:
+    if word.isascii():  # nearly all are quick to tell
+        text = word.rstrip(" ")
+        if text.isidentifier() and text not in _FIXED:
+            return "name", text, len(text), "name"
+        if text.replace(".", "", 1).isdigit():
+            return "number", text, len(text), "number"
     ordinary = _ORDINARY.match(word)
     if ordinary:
         width = ordinary.end()

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from gradcli.graph import is_simple
 from gradcli.language.inline import UNARY, Inliner, canonical
 from gradcli.language.resolved import Name
 from gradcli.language.syntax import Definition, Expression, Function, Statement
@@ -32,7 +33,7 @@ class PlainDefinitions:
         if self.off or scope.only_checked or scope.checking:
             return i
         counts, bindings, names, records = scope.counts, scope.bindings, scope.names, model.names
-        source, name_node, expression_node = model.source, graph.name, self._node
+        source, name_node, expression_node, new = model.source, graph.name, self._node, tuple.__new__
         begin = i
         for i in range(begin, len(self.statements)):
             statement = self.statements[i]
@@ -45,7 +46,7 @@ class PlainDefinitions:
             if node < 0:
                 break
             graph.place = expression[4:]
-            record = Name(name, name_node(node, name), "intermediate", Span(source, start, end))
+            record = Name(name, name_node(node, name), "intermediate", new(Span, (source, start, end)))
             names[name] = records[name] = record
         else:
             i = len(self.statements)
@@ -55,7 +56,7 @@ class PlainDefinitions:
     def _node(self, expression: Expression) -> int:
         """The node of an expression, -1 where it is not plain or names nothing."""
         graph, stack, names, rows = self.graph, self.stack, self.scope.names, self.inliner.rows
-        numbers, intern, push, pop = graph.numbers, self.intern, stack.append, stack.pop
+        numbers, intern, decimal, push, pop = graph.numbers, self.intern, graph.decimal, stack.append, stack.pop
         form, tokens, starts, at, _, _ = expression
         stack.clear()
         named = False
@@ -71,15 +72,14 @@ class PlainDefinitions:
             if kind == "op":
                 b = pop()
                 arguments = (b,) if value in UNARY else (pop(), b)
-                if b in numbers and arguments[0] in numbers and (value != "neg" or graph.simple(b) is not None):
+                if b in numbers and arguments[0] in numbers and (value != "neg" or is_simple(numbers[b][0])):
                     graph.place = start, end
                     push(self.inliner.operation(value, arguments))
                 else:
                     push(intern(value, arguments, 0, start, end))
             elif kind == "number":
                 text = canonical(tokens[at + token][1])
-                graph.place = start, end
-                push(graph.constant(float(text), text))
+                push(decimal(text, start, end))
             else:
                 row = rows.get((tokens[at + token][1], value)) if kind == "call" else None
                 if row is None or row == "where":
