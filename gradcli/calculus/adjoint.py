@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from functools import cache
 from typing import Any, TypeAlias
 
-from gradcli.calculus.partials import SAME, partials, passed
+from gradcli.calculus.partials import SAME, Partial, partials, passed
 from gradcli.cotangent import Cotangent
 from gradcli.graph import Graph, Node
 from gradcli.primitives import TABLE, new_graph
@@ -125,6 +125,7 @@ class _Sweep:
         graph, flows, active, wanted, intern = self.graph, self.flows, self.active, self.wanted, self.intern
         ops, first, flat = graph.layout()
         columns, starts, ends, times, pop = graph.columns, graph.starts, graph.ends, self._times, flows.pop
+        routes = _Routes()
         for node in range(self.output, min(wanted, default=self.output) - 1, -1):
             g = pop()
             if g is None:
@@ -132,7 +133,7 @@ class _Sweep:
             if isinstance(g, list):
                 graph.place = (starts[node], ends[node])
                 g = self._total(g)
-            route = None if columns[node] or node in wanted or not isinstance(g, int) else _route(ops[node])
+            route = None if columns[node] or node in wanted or not isinstance(g, int) else routes[ops[node]]
             if route is None:
                 self._by_rule(node, g)
                 continue
@@ -214,6 +215,7 @@ class _Sweep:
 
 
 _Flow: TypeAlias = Cotangent | int
+_Route: TypeAlias = tuple[tuple[int, str, int, bool], ...]
 _NO_FACTOR = -2
 
 
@@ -230,16 +232,24 @@ def _whole(graph: Graph, flow: _Flow) -> Cotangent:
     return Cotangent(graph, flow) if flow >= 0 else Cotangent(graph, ~flow, -1.0)
 
 
+class _Routes(dict[str, "_Route | None"]):
+    """Routes by operation."""
+
+    def __missing__(self, op: str) -> _Route | None:
+        primitive = TABLE.get(op)
+        if op == "name":
+            route = _routed(partials(op, 1))
+        else:
+            route = None if primitive is None or primitive.variadic else _routed(partials(op, len(primitive.arguments)))
+        self[op] = route
+        return route
+
+
 @cache
-def _route(op: str) -> tuple[tuple[int, str, int, bool], ...] | None:
+def _routed(rules: tuple[Partial | None, ...] | None) -> _Route | None:
     """For each argument that carries a gradient its number, the number of what the cotangent is multiplied by (-1 for
     the result) or of what a function is applied to first (or none), and whether it is negated; None where some rule
     does anything else."""
-    primitive = TABLE.get(op)
-    if op != "name" and (primitive is None or primitive.variadic):
-        return None
-    count = len(primitive.arguments) if primitive else 1
-    rules = partials(op, count)
     if rules is None:
         return None
     found = []
@@ -251,7 +261,7 @@ def _route(op: str) -> tuple[tuple[int, str, int, bool], ...] | None:
         factors = steps[:-1] if negated else steps
         if not factors and not makes:
             found.append((k, "", _NO_FACTOR, negated))
-        elif len(makes) <= 1 and factors == (("mul", by := factors[0][1]),) and _is_one(makes, by, count):
+        elif len(makes) <= 1 and factors == (("mul", by := factors[0][1]),) and _is_one(makes, by, len(rules)):
             make, (by,) = makes[0] if makes else ("", (by,))
             found.append((k, make, by - 1, negated))
         else:
