@@ -34,7 +34,8 @@ def no_function(scope: Scope, name: str, place: Place) -> Stop:
     if name in scope.names or name in scope.lines or name in scope.bindings or name in scope.variables:
         return scope.fail(f"{shown(name)} is a variable, not a function", place, times)
     near = scope.hint(name, [*scope.rows, *scope.functions, "d", "detach"])
-    return scope.fail(f"unknown function {shown(name)}", place, f"{near or 'see `gradcli functions`'}; {times}")
+    remedy = f"{near} T{times[1:]}" if near else f"see `gradcli functions`; {times}"
+    return scope.fail(f"unknown function {shown(name)}", place, remedy)
 
 
 def counted(number: int) -> str:
