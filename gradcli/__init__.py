@@ -16,14 +16,16 @@ if TYPE_CHECKING:
     from gradcli.batching.arrow import arrow_function
     from gradcli.checking.run import check
     from gradcli.errors import BindingError, FileError, GradcliError, GradientError, ModelError
-    from gradcli.results import Check, Explanation, Result
+    from gradcli.results import Result
+    from gradcli.verdicts import Check, Explanation
 
 _HOMES = {
     "gradcli.api": ("Model", "Program", "load", "parse"),
     "gradcli.batching.arrow": ("arrow_function",),
     "gradcli.errors": ("BindingError", "FileError", "GradcliError", "GradientError", "ModelError"),
     "gradcli.checking.run": ("check",),
-    "gradcli.results": ("Check", "Explanation", "Result"),
+    "gradcli.results": ("Result",),
+    "gradcli.verdicts": ("Check", "Explanation"),
 }
 __all__ = [
     "BindingError",

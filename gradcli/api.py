@@ -19,12 +19,14 @@ from typing import TYPE_CHECKING, Any
 from gradcli.compiled import Program, mixed_rows, no_gradient
 from gradcli.errors import BindingError, Diagnostic, FileError, did_you_mean, not_utf8
 from gradcli.language.lower import Name, Resolved, lower
-from gradcli.results import Column, Explanation, Number
+from gradcli.results import Column, Number
 from gradcli.source import Source, Span
 from gradcli.values import as_number, evaluate_constants, literal_columns
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from gradcli.verdicts import Explanation
 
 __all__ = ["Model", "Program", "load", "match_names", "mixed_rows", "no_gradient", "parse", "read_source"]
 

@@ -15,7 +15,7 @@ from gradcli.errors import BindingError, GradcliError, GradientError, shown
 from gradcli.language.resolved import Name
 from gradcli.leaves import requires_grad
 from gradcli.primitives import BOOLEAN, TABLE
-from gradcli.results import Explanation
+from gradcli.verdicts import Explanation
 from gradcli.zeros import Reason, why_zero
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ FILES = sorted(HOME.rglob("*.py"))
 
 # From the bottom up. A module may import what stands on a lower floor, and the other files of its own room.
 FLOORS = (
-    ("source", "errors", "columns", "results"),  # words
+    ("source", "errors", "columns", "results", "verdicts"),  # words
     ("graph", "cotangent"),
     ("primitives",),
     ("language", "calculus"),
@@ -40,6 +40,7 @@ WORKSHOPS = TOP - 1  # also where a new room is taken to be until it has a place
 SIDEWAYS = {
     ("errors", "source"): "a diagnostic has a place",
     ("results", "columns"): "a result is made of columns",
+    ("verdicts", "results"): "a gradient is a number",
     ("cotangent", "graph"): "a cotangent is a node and a mask",
     ("explain", "zeros"): "a zero has reasons of its own",
     ("derivation", "readback"): "what is written is read back",

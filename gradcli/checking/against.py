@@ -18,7 +18,7 @@ from gradcli.checking.rounding import UNITS, bound
 from gradcli.checking.shapes import Shape, one_sided, raw, shape_of
 from gradcli.checking.table import Table
 from gradcli.errors import BindingError, did_you_mean, shown
-from gradcli.results import Check
+from gradcli.verdicts import Check
 
 _INF = math.inf
 

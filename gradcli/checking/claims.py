@@ -27,7 +27,7 @@ from gradcli.checking.shapes import raw
 from gradcli.errors import BindingError, Diagnostic
 from gradcli.graph import Graph
 from gradcli.language.lower import ClaimLine
-from gradcli.results import Check
+from gradcli.verdicts import Check
 
 _LAST = 1700  # digits after which a point at which all of them cancel is given up
 _REFUSED = 400  # points in a row at which a condition does not hold

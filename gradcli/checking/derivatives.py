@@ -23,7 +23,8 @@ from gradcli.checking.shapes import Shape, conditioning, one_sided, raw, resolut
 from gradcli.checking.witness import Sweep
 from gradcli.errors import BindingError, Diagnostic
 from gradcli.language.lower import Name
-from gradcli.results import Check, Number
+from gradcli.results import Number
+from gradcli.verdicts import Check
 
 _FLOAT_DIGITS = 15.95
 _LOST = 14.0  # digits below which it is said what the conditioning leaves

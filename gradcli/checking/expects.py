@@ -15,7 +15,7 @@ from gradcli.checking.exactly import DIGITS, is_nan, leaves, rows_of, spell, spe
 from gradcli.checking.names import common_rows, placed, plain_point
 from gradcli.errors import BindingError, Diagnostic
 from gradcli.language.lower import ExpectLine
-from gradcli.results import Check
+from gradcli.verdicts import Check
 
 
 def check_expect(model: Model, line: ExpectLine) -> Check:

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from gradcli.checking.names import point_text, replay
 from gradcli.errors import Diagnostic, shown
 from gradcli.reports.checks import Entry
-from gradcli.results import Check
 from gradcli.source import Source, Span
+from gradcli.verdicts import Check
 
 _KINDS = {
     "derivative": ("derivative", "derivatives"),

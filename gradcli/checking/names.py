@@ -11,8 +11,8 @@ from gradcli.api import Model
 from gradcli.checking.points import Point, Value
 from gradcli.errors import BindingError, Diagnostic
 from gradcli.language.lower import Name
-from gradcli.results import Check
 from gradcli.source import Source, Span
+from gradcli.verdicts import Check
 
 _RESERVED = frozenset(("and", "or", "not"))
 

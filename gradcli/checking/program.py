@@ -17,7 +17,7 @@ from gradcli.checking.names import placed, sampled_names
 from gradcli.checking.points import Floats, Point, Sampler, seed_of
 from gradcli.checking.table import Table, parse_csv
 from gradcli.errors import BindingError, FileError, GradcliError, did_you_mean, shown
-from gradcli.results import Check
+from gradcli.verdicts import Check
 
 
 def points_for(model: Model, output: str, count: int, seed: int) -> tuple[list[Point], int]:

@@ -19,8 +19,8 @@ from gradcli.checking.symbolic import helper
 from gradcli.checking.table import Table
 from gradcli.errors import Diagnostic, GradcliError
 from gradcli.language.lower import ClaimLine, lower
-from gradcli.results import Check
 from gradcli.source import Source
+from gradcli.verdicts import Check
 
 POINTS = 8
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 from unicodedata import normalize
 
 from gradcli.cli.output import FAILED, Console, json_line, json_number, number, table, terminal
@@ -22,16 +21,14 @@ _ATTRIBUTES = ("grad", "is_leaf", "requires_grad", "retains_grad")
 _ITEM = re.compile(r"\s*(?:`([^`]+)`((?:@[0-9]+)?)|(.*?))(?:\.(\w*))?\s*", re.DOTALL)
 
 
-@dataclass(frozen=True)
-class Item:
+class Item(NamedTuple):
     """A --print: the label of a name, and an attribute, or None for its value."""
 
     label: str
     attribute: str | None
 
 
-@dataclass(frozen=True)
-class Answer:
+class Answer(NamedTuple):
     """One output of a model at the point."""
 
     program: Program
@@ -89,8 +86,7 @@ class Answer:
         return record
 
 
-@dataclass(frozen=True)
-class Questions:
+class Questions(NamedTuple):
     """The flags of one run, put to each model in turn."""
 
     console: Console

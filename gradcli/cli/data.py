@@ -5,9 +5,8 @@ from __future__ import annotations
 import gc
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import isfinite
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
@@ -25,8 +24,7 @@ if TYPE_CHECKING:
 _BATCH_ONLY = ("--on-error", "--delimiter", "--decimal-comma", "--header", "--encoding", "--keep", "--na ", "--missing")
 
 
-@dataclass(frozen=True)
-class Data:
+class Data(NamedTuple):
     """The flags that are about data."""
 
     files: tuple[str, ...]

@@ -15,7 +15,7 @@ from gradcli.source import visible
 
 if TYPE_CHECKING:
     from gradcli.api import Model
-    from gradcli.results import Explanation
+    from gradcli.verdicts import Explanation
 
 
 @click.command("explain", cls=options.Command)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from gradcli.cli.inputs import split_names
 from gradcli.cli.output import Console
@@ -16,8 +15,7 @@ if TYPE_CHECKING:
     from gradcli.language.lower import Name
 
 
-@dataclass(frozen=True)
-class Selection:
+class Selection(NamedTuple):
     """The flags of `options.choice` as given."""
 
     of: Sequence[str]

@@ -14,6 +14,7 @@ from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import compress
+from typing import NamedTuple
 
 from gradcli.graph import Graph
 from gradcli.primitives import BOOLEAN, TABLE
@@ -53,8 +54,7 @@ class Code:
             low = high
 
 
-@dataclass(frozen=True)
-class Phase:
+class Phase(NamedTuple):
     """`scalars` run once, `columns` once a block, then `reductions`: (ufunc, source register, target scalar).
 
     `stores` copies a register into an output that is not computed in place: (source register, output number).

@@ -12,9 +12,8 @@ from __future__ import annotations
 import re
 import unicodedata
 from array import array
-from dataclasses import dataclass
 from itertools import accumulate
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 Token: TypeAlias = tuple[str, str, int, str]
 """`(kind, text, width, form)`: characters of the token; the form is the text of an operator, else the kind.
@@ -101,8 +100,7 @@ _ANY_DIGITS = re.compile(r"[\d.]+")
 _LONGEST_QUOTE = 40
 
 
-@dataclass(frozen=True, slots=True)
-class Problem:
+class Problem(NamedTuple):
     """What is wrong with a bad token, and where in it."""
 
     message: str

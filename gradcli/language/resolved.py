@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from gradcli.errors import Diagnostic
 from gradcli.graph import Graph
@@ -26,16 +27,14 @@ class Name:
     aliases: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
-class Condition:
+class Condition(NamedTuple):
     """A `domain` line."""
 
     node: int
     span: Span
 
 
-@dataclass(frozen=True)
-class ClaimLine:
+class ClaimLine(NamedTuple):
     """A `claim` line: two nodes that are equal wherever the condition holds."""
 
     name: str | None
@@ -47,8 +46,7 @@ class ClaimLine:
     right_span: Span
 
 
-@dataclass(frozen=True)
-class ExpectLine:
+class ExpectLine(NamedTuple):
     """An `expect` line; `text` is the number as written, where the right side is one."""
 
     left: int

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from gradcli.errors import Diagnostic, FileError, did_you_mean, shown
-from gradcli.results import Check
+from gradcli.verdicts import Check
 
 # Each is a module of this room with `render(report) -> str`.
 KINDS = {"junit": "junit", "github": "github", "sarif": "sarif", "json": "json_report"}
