@@ -14,6 +14,7 @@ import argparse
 import os
 import shlex
 import shutil
+import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -115,7 +116,7 @@ def measure(kind: str, rows: int, repeat: int, peers: list[str]) -> str:
     with tempfile.TemporaryDirectory() as folder:
         source, target, model = (str(Path(folder, n)) for n in (f"in.{SUFFIX[kind]}", f"out.{SUFFIX[kind]}", "m.expr"))
         Path(model).write_text(MODEL, encoding="utf-8")
-        make(kind, rows, source)
+        subprocess.run([sys.executable, __file__, "--make", kind, str(rows), source], check=True)
         run = {n: c for n, c in commands(kind, model, source, target).items() if n == "gradcli" or n in peers}
         taken = in_turn(run, repeat)
         ours, size = taken["gradcli"], Path(source).stat().st_size / 1e6
@@ -132,7 +133,12 @@ def main() -> None:
     parser.add_argument("--rows", default="1e6")
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--peers", default="pass")
+    parser.add_argument("--make", nargs=3, help=argparse.SUPPRESS)  # elsewhere: a child inherits the peak of its parent
     options = parser.parse_args()
+    if options.make:
+        kind, rows, path = options.make
+        make(kind, int(rows), path)
+        return
     for kind in options.kinds:
         for rows in options.rows.split(","):
             print(measure(kind, int(float(rows)), options.repeat, options.peers.split(",")), flush=True)
