@@ -517,6 +517,18 @@ def test_ndjson_values_that_pass_stay_json(batch: Batch) -> None:
     assert done.stdout == head + b'"value": 1.0, "dvalue_dx": 1.0}\n'
 
 
+@pytest.mark.parametrize("depth", [3, 900])
+def test_deep_values_pass_as_they_are(batch: Batch, depth: int) -> None:
+    lists, objects = "[" * depth + "1.50" + "]" * depth, '{"a": ' * depth + "{}" + "}" * depth
+    data = f'{{"x": 1, "a": {lists}}}\n{{"x": 2, "a": {objects}}}\n'
+    done = batch("x", data, "--keep", "a", "--wrt", "x", name="d.ndjson")
+    assert [line.split(", \"value\"")[0] for line in done.stdout.decode().splitlines()] == [
+        f'{{"a": {lists}', f'{{"a": {objects}'
+    ]  # fmt: skip
+    twice = f'{{"x": 1, "a": {"[" * depth}{{"b": 1, "b": 2}}{"]" * depth}}}\n'
+    assert "`b` appears twice" in batch.error("x", twice, "--keep", "a", name="d.ndjson")
+
+
 def test_half_a_surrogate_pair_is_no_cell(batch: Batch) -> None:
     text = batch.error("x", '{"x": 1, "s": "\\ud800"}\n', "--out-format", "csv", name="d.ndjson")
     assert "d.ndjson:1: data row 1: `s`: half of a surrogate pair is no text" in text

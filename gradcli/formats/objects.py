@@ -61,14 +61,14 @@ def repeated(found: dict[str, Any], names: Collection[str]) -> str | None:
     """Why an object is no row: one of the names appears twice in it, here or in an object that one of them holds."""
     if isinstance(found, _Object) and (odd := sorted(found.twice.intersection(names))):
         return f"`{shorten(odd[0])}` appears twice"
-    inner = (v for n, v in found.items() if n in names and isinstance(v, dict | list))
-    return next((why for v in inner if (why := _repeated_within(v))), None)
-
-
-def _repeated_within(value: Any) -> str | None:
-    if isinstance(value, list):
-        return next((why for v in value if isinstance(v, dict | list) and (why := _repeated_within(v))), None)
-    return repeated(value, value)
+    rest = [v for n, v in found.items() if n in names]
+    while rest:
+        value = rest.pop()
+        if isinstance(value, _Object):
+            return f"`{shorten(min(value.twice))}` appears twice"
+        if isinstance(value, dict | list):
+            rest += value.values() if isinstance(value, dict) else value
+    return None
 
 
 def is_text(text: str) -> bool:
@@ -89,13 +89,26 @@ def shown(value: Any) -> str | None:
     return dump(value)
 
 
+class _Mark(str):
+    """What stands between values: brackets, commas, names."""
+
+
 def dump(value: Any) -> str:
     """A value as JSON, numbers as they stand in the file."""
-    if isinstance(value, dict):
-        return "{" + ", ".join(f"{_spelled(k)}: {dump(v)}" for k, v in value.items()) + "}"
-    if isinstance(value, list):
-        return "[" + ", ".join(map(dump, value)) + "]"
-    return str(value) if isinstance(value, Text) else _spelled(value)
+    pieces: list[str] = []
+    rest = [value]
+    while rest:
+        item = rest.pop()
+        if isinstance(item, dict):
+            parts = [part for k, v in item.items() for part in (_Mark(f", {_spelled(k)}: "), v)]
+            parts[:1] = [_Mark(parts[0][2:])] if parts else []
+            rest += reversed([_Mark("{"), *parts, _Mark("}")])
+        elif isinstance(item, list):
+            parts = [part for v in item for part in (_Mark(", "), v)][1:]
+            rest += reversed([_Mark("["), *parts, _Mark("]")])
+        else:
+            pieces.append(str(item) if isinstance(item, Text | _Mark) else _spelled(item))
+    return "".join(pieces)
 
 
 def _spelled(value: Any) -> str:
