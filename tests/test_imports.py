@@ -102,13 +102,22 @@ BEHIND_GRAD = BEHIND_HELP | {
 }
 
 
+UNUSED = {"difflib", "json", "pathlib", "shlex", "tempfile", "urllib.parse"}
+
+
 @pytest.mark.parametrize(
-    ("words", "ours"), [(["--help"], BEHIND_HELP), (["grad", "samples/neuron.expr"], BEHIND_GRAD)], ids=["help", "grad"]
+    ("words", "ours", "unused"),
+    [
+        (["--help"], BEHIND_HELP, UNUSED),
+        (["grad", "samples/neuron.expr"], BEHIND_GRAD, {*UNUSED, "locale"}),
+        (["grad", "-e", "x^2", "x=1"], BEHIND_GRAD, {*UNUSED, "locale"}),
+    ],
+    ids=["help", "grad", "grad -e"],
 )
-def test_start_up_loads_these_modules_and_no_others(words, ours):
+def test_start_up_loads_these_modules_and_no_others(words, ours, unused):
     """A module more is a millisecond more for everybody; whoever adds one here has measured it."""
     done = subprocess.run([sys.executable, "-c", NEW.format(words=words)], capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
     loaded = set(done.stdout.splitlines()[-1].split())
     assert {m.removeprefix("gradcli.") for m in loaded if m.startswith("gradcli.")} == ours
-    assert not loaded & {"difflib", "json", "pathlib", "shlex", "tempfile", "urllib.parse"}
+    assert not loaded & unused

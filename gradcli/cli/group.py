@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from gradcli import __version__
-from gradcli.cli.options import not_an_option
+from gradcli.cli.options import flag, not_an_option
 from gradcli.cli.output import CLOSED, INTERNAL, WRONG, Console, drop_stdout, interrupted, whisper
 from gradcli.errors import Diagnostic, GradcliError, bounded, did_you_mean, shown
 from gradcli.source import visible
@@ -68,8 +68,9 @@ class Lazy(click.Group):
         return f"commands are {', '.join(_COMMANDS)}; for an expression: `gradcli grad -e 'EXPRESSION'`"
 
 
-@click.group(cls=Lazy, context_settings={"help_option_names": ["-h", "--help"]}, epilog=EXIT)
-@click.version_option(__version__, "-V", "--version", message="gradcli %(version)s")
+@click.group(cls=Lazy, epilog=EXIT)
+@flag("-V", "--version", help="Show the version and exit.", answer=lambda ctx: f"gradcli {__version__}")
+@flag("-h", "--help", help="Show this message and exit.", answer=click.Context.get_help)
 def group() -> None:
     """Derivatives you can trust, from a shell.
 
