@@ -18,10 +18,9 @@ Names that begin with `_` are the project's own and cannot be called from a mode
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
 from math import e as E
 from math import inf, log, nan, pi, sqrt
-from typing import Any
+from typing import Any, NamedTuple
 
 from gradcli.cotangent import Cotangent
 from gradcli.graph import Graph, Known, Node, f, is_simple
@@ -36,8 +35,7 @@ SELU = Known(1.0507009873554805, "1.0507009873554804934193349852946")
 SELU_ALPHA = Known(1.6732632423543772, "1.6732632423543772848170429916717")
 
 
-@dataclass(frozen=True)
-class Primitive:
+class Primitive(NamedTuple):
     name: str
     arguments: tuple[str, ...]
     ufunc: str | None
@@ -48,10 +46,10 @@ class Primitive:
     doc: str
     aliases: tuple[str, ...] = ()
     reduction: str = ""  # "scalar" or "column": what comes out of the rows
-    variadic: bool = field(init=False)
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "variadic", self.arguments[-1].endswith("*"))
+    @property
+    def variadic(self) -> bool:
+        return self.arguments[-1].endswith("*")
 
     @property
     def signature(self) -> str:

@@ -5,8 +5,6 @@ Each row is checked with its rule multiplied by 1 + 1e-6, by -1 and by 0; where 
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 import gradcli
@@ -89,7 +87,7 @@ def wrong_rule(name: str, factor: float):
 
 def register(monkeypatch, name: str, **changes) -> None:
     """Put a changed row into the table; one that only rules use under a name of its own, its formula with it."""
-    row = replace(TABLE[name], name=public(name), **changes)
+    row = TABLE[name]._replace(name=public(name), **changes)
     monkeypatch.setitem(TABLE, row.name, row)
 
 

@@ -6,7 +6,6 @@ import os
 import re
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 from unicodedata import normalize
 
@@ -25,12 +24,12 @@ _MANY = 1000  # files of a folder that are looked through for a name that is nea
 _CMD = "in cmd.exe an unquoted `^` gets lost: quote it, or write `**`, which works as well"
 
 
-@dataclass
 class Request:
     """What the command line names: models by path, their sources, and values by name."""
 
-    sources: list[tuple[str, Source]] = field(default_factory=list)
-    bindings: dict[str, str] = field(default_factory=dict)
+    def __init__(self) -> None:
+        self.sources: list[tuple[str, Source]] = []
+        self.bindings: dict[str, str] = {}
 
 
 def binding(word: str) -> tuple[str, str] | None:

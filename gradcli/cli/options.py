@@ -17,7 +17,7 @@ __all__ = ["Command", "Request", "check_format", "choice", "gather", "models", "
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-_FORMAT = re.compile(r"%[-+ #0]{0,5}\d{0,3}(\.\d{1,3})?[eEfFgG]", re.ASCII)
+_FORMAT = r"(?a)%[-+ #0]{0,5}\d{0,3}(\.\d{1,3})?[eEfFgG]"
 
 
 class Command(click.Command):
@@ -184,6 +184,6 @@ def flag(*names: str, help: str, answer: Callable[[click.Context], str]) -> Call
 
 
 def check_format(ctx: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
-    if value is not None and not _FORMAT.fullmatch(value):
+    if value is not None and not re.fullmatch(_FORMAT, value):
         raise click.BadParameter(f"`{value}` is not a format such as %.6g", ctx, parameter)
     return value

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar, TypeAlias
 
 from gradcli.errors import did_you_mean
@@ -47,13 +46,13 @@ class ParseError(Exception):
         self.message, self.start, self.end, self.index, self.help = message, start, end, index, help
 
 
-@dataclass(slots=True)
 class Tokens:
     """The tokens of a text, with what every reader of them asks."""
 
-    text: str
-    tokens: list[Token]
-    starts: Sequence[int]
+    __slots__ = ("starts", "text", "tokens")
+
+    def __init__(self, text: str, tokens: list[Token], starts: Sequence[int]) -> None:
+        self.text, self.tokens, self.starts = text, tokens, starts
 
     def kind(self, i: int) -> str:
         return self.tokens[i][0]

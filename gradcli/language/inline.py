@@ -8,8 +8,8 @@ twice do not grow with two to the power of their depth.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from types import MappingProxyType
+from typing import NamedTuple
 
 from gradcli.errors import shown
 from gradcli.graph import Graph, is_simple
@@ -27,8 +27,7 @@ _NO_NAMES: Mapping[str, Name] = MappingProxyType({})
 _NUMBERS = ("add", "sub", "mul", "div", "neg")
 
 
-@dataclass(slots=True)
-class _Frame:
+class _Frame(NamedTuple):
     """One body under way; `key` is what its result is kept under."""
 
     expression: Expression

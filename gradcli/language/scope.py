@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
 from functools import cached_property
 
 from gradcli.errors import BindingError, Diagnostic, did_you_mean, shown
@@ -20,7 +19,6 @@ class Stop(Exception):
     """An error of one expression: the diagnostic is recorded, the next statement goes on."""
 
 
-@dataclass
 class Scope:
     """The state while a file is read from top to bottom.
 
@@ -29,20 +27,27 @@ class Scope:
     `value` makes a node of a binding's text. `version` changes with whatever a call could mean.
     """
 
-    model: Resolved
-    file: File
-    rows: Mapping[str, Primitive]
-    bindings: Mapping[str, str] = field(default_factory=dict)
-    value: Callable[[str, str], int] | None = None
-    errors: list[Diagnostic] = field(default_factory=list)
-    names: dict[str, Name] = field(default_factory=dict)
-    functions: dict[str, Function] = field(default_factory=dict)
-    broken: set[str] = field(default_factory=set)
-    only_checked: dict[str, Place] = field(default_factory=dict)
-    reached: bool = False
-    checking: bool = False
-    closed: bool = False
-    version: int = 0
+    def __init__(
+        self,
+        model: Resolved,
+        file: File,
+        rows: Mapping[str, Primitive],
+        *,
+        errors: list[Diagnostic] | None = None,
+        broken: set[str] | None = None,
+        value: Callable[[str, str], int] | None = None,
+        closed: bool = False,
+    ) -> None:
+        self.model, self.file, self.rows = model, file, rows
+        self.errors = [] if errors is None else errors
+        self.broken = broken or set()
+        self.value, self.closed = value, closed
+        self.bindings: Mapping[str, str] = {}
+        self.names: dict[str, Name] = {}
+        self.functions: dict[str, Function] = {}
+        self.only_checked: dict[str, Place] = {}
+        self.reached = self.checking = False
+        self.version = 0
 
     @cached_property
     def counts(self) -> dict[str, int]:
