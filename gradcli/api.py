@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from fnmatch import fnmatchcase
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -190,6 +189,8 @@ class Model:
 
 def match_names(pattern: str, names: Iterable[str]) -> list[str]:
     """The names that a glob matches."""
+    from fnmatch import fnmatchcase
+
     return [n for n in names if fnmatchcase(n, pattern)]
 
 

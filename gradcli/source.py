@@ -47,7 +47,7 @@ class Source:
         Raises OSError, or UnicodeDecodeError whose `start` is the offset of the first bad byte.
         """
         with open(path, "rb") as file:
-            return cls([Part(str(path), file.read().decode("utf-8-sig"))])
+            return cls([Part(str(path), file.read().decode().removeprefix("\ufeff"))])
 
     def plus(self, text: str, name: str = "-e") -> Source:
         """The same source with one more part behind it."""

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 _MOST_SHOWN = 20  # intermediates listed without -v
 _ATTRIBUTES = ("grad", "is_leaf", "requires_grad", "retains_grad")
-_ITEM = re.compile(r"\s*(?:`([^`]+)`((?:@[0-9]+)?)|(.*?))(?:\.(\w*))?\s*", re.DOTALL)
+_ITEM = r"(?s)\s*(?:`([^`]+)`((?:@[0-9]+)?)|(.*?))(?:\.(\w*))?\s*"
 
 
 class Item(NamedTuple):
@@ -190,7 +190,7 @@ class Questions(NamedTuple):
 
 def find_item(model: Model, text: str) -> Item:
     """`n.grad` -> the label of n, and `grad`. A name with dots goes in backquotes. Raises BindingError."""
-    found = _ITEM.fullmatch(text)
+    found = re.fullmatch(_ITEM, text)
     quoted, counted, plain, attribute = found.groups() if found else (None, "", text, None)
     name = normalize("NFC", plain if quoted is None else quoted + counted)
     if attribute is None or (quoted is None and model.resolved.find(f"{name}.{attribute}")):

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from gradcli.source import Source
 
 _BINDING = re.compile(r"\s*(?:`([^`\n]+)`|([^\s`=@]+))(@[1-9][0-9]*)?\s*=(?!=)(.*)", re.DOTALL)
-_ITEM = re.compile(r"\s*(?:`([^`]*)`(@[0-9]+)?|([^,`]*))\s*(?:,|\Z)")
+_ITEM = r"\s*(?:`([^`]*)`(@[0-9]+)?|([^,`]*))\s*(?:,|\Z)"
 _MANY = 1000  # files of a folder that are looked through for a name that is near
 _CMD = "in cmd.exe an unquoted `^` gets lost: quote it, or write `**`, which works as well"
 
@@ -48,7 +48,7 @@ def split_names(texts: Sequence[str]) -> list[str]:
     """`a,b` and backquoted names, in order."""
     found = []
     for text in texts:
-        for quoted, number, plain in _ITEM.findall(text):
+        for quoted, number, plain in re.findall(_ITEM, text):
             name = quoted + number if quoted else plain.strip()
             if name:
                 found.append(normalize("NFC", name))
@@ -154,7 +154,7 @@ def _standard_input() -> Source:
     if sys.stdin is None or terminal(sys.stdin):
         raise FileError.of("standard input is a terminal", help="pipe a model into `-`, or name a file")
     try:
-        return Source([Part("-", sys.stdin.buffer.read().decode("utf-8-sig"))])
+        return Source([Part("-", sys.stdin.buffer.read().decode().removeprefix("\ufeff"))])
     except UnicodeDecodeError as fault:
         raise not_utf8("-", fault) from None
     except OSError as fault:

@@ -14,7 +14,7 @@ from gradcli.source import Source, Span
 _NUMBERED = re.compile(r"(.*)@([1-9][0-9]{0,8})", re.DOTALL)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Name:
     """A name of the model. `kind`: leaf, const, free (each without `default` until bound) or intermediate."""
 
@@ -57,7 +57,7 @@ class ExpectLine(NamedTuple):
     left_span: Span
 
 
-@dataclass
+@dataclass(eq=False)
 class Resolved:
     """A model with all names resolved. `names` is in the order of the file, by label; earlier definitions of `x` are
     labelled `x@1`, `x@2`. `used` are the bindings that found a name."""
