@@ -24,31 +24,32 @@ Kinds: name, number, op (arithmetic), compare, logic (`and`, `or`), not, newline
 """
 
 _BLANK = r" \t\x0b\x0c\u00a0\u1680\u2000-\u200a\u202f\u205f\u3000"
+_SPACE = r"(?:[^\S\n\r\x1c-\x1f\x85](?<![\u2028\u2029]))"  # one of these: slower to match, 0.07 ms less to build
 _BREAK = r"(?:\r\n?|\n)"
 _COMMENT = r"(?:\#[^\r\n]*+)?"
-_CONTINUED = rf"(?:\\[{_BLANK}]*+(?:{_BREAK}|\Z)[{_BLANK}]*+)*+"
-_GAP = rf"[{_BLANK}]*+{_CONTINUED}{_COMMENT}"
+_CONTINUED = rf"(?:\\{_SPACE}*+(?:{_BREAK}|\Z){_SPACE}*+)*+"
+_TAIL = rf"{_CONTINUED}{_COMMENT}"
 _DIGITAL = r"[0-9] [\w.]*+ (?:(?<=[eE])[+-](?=[0-9]) [\w.]*+)?"
 _WORD = rf"""(?:
     {_DIGITAL} | \.{_DIGITAL}                 # a number, right or wrong; the first character tells alternatives apart
   | [^\x00-/:-@\[-^`{{-\x7f{_BLANK}]++             # a name
   | [(),;\[\]]
   | [-+*/%^]= | -> | \*\*=? | //=? | <=> | [=!]== | [<>=!]= | <> | => | =< | := | && | \|\|
-  | (?:{_BREAK}[{_BLANK}\ufeff]*+{_COMMENT})++
+  | (?:{_BREAK}[ \t]*+(?:{_SPACE}|\ufeff)*+{_COMMENT})++
   | `[^`\r\n]*+`?
   | "[^"\r\n]*+"?
   | .
 )"""
 _CORE = re.compile(_WORD, re.VERBOSE | re.DOTALL)
-_TOKEN = re.compile(rf"{_WORD}{_GAP}", re.VERBOSE | re.DOTALL)
+_TOKEN = re.compile(rf"{_WORD}[{_BLANK}]*+{_TAIL}", re.VERBOSE | re.DOTALL)
 _SEAM = re.compile(r"[A-Za-z_0-9)\]]\r?\n(?=[A-Za-z_])")  # where one token surely ends and another begins
 _PIECE = 1 << 16  # characters
-_LEADING = re.compile(rf"\ufeff?{_GAP}")
+_LEADING = re.compile(rf"\ufeff?{_SPACE}*+{_TAIL}")
 
 _DIGITS = r"[0-9]++(?:_[0-9]++)*+"
 _MANTISSA = rf"(?:{_DIGITS}(?:\.(?:{_DIGITS})?)?|\.{_DIGITS})"
 _NUMBER = rf"{_MANTISSA}(?:[eE][+-]?{_DIGITS})?"
-_ORDINARY = re.compile(rf"(?:(?P<name>[A-Za-z_][A-Za-z_0-9]*+)|(?P<number>{_NUMBER}))(?=[{_BLANK}#\\]|\Z)")
+_ORDINARY = re.compile(rf"(?:(?P<name>[A-Za-z_][A-Za-z_0-9]*+)|(?P<number>{_NUMBER}))(?={_SPACE}|[#\\]|\Z)")
 _UNFINISHED = rf"{_MANTISSA}[eE]"
 _PREFIXED = r"0(?:[xX][0-9a-fA-F_]++|[oO][0-7_]++|[bB][01_]++)"
 

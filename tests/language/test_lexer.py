@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import unicodedata
 
 import pytest
@@ -95,6 +96,20 @@ def test_byte_order_mark_is_skipped_at_the_start_of_a_line() -> None:
 
 def test_unicode_spaces_are_blanks() -> None:
     assert kinds("a\u00a0+\u2003b\u3000") == [("name", "a"), ("op", "+"), ("name", "b")]
+
+
+SPACES = [c for c in map(chr, range(sys.maxunicode + 1)) if c.isspace() and c not in "\r\n"]
+
+
+@pytest.mark.parametrize("character", [*SPACES, "\u180e", "\u200b", "\u2060"], ids=ascii)
+def test_a_blank_is_one_wherever_it_stands(character: str) -> None:
+    blank = character in "\t\x0b\x0c" or unicodedata.category(character) == "Zs"
+    two = [("name", "x"), ("name", "y")]
+    assert (kinds(f"x{character}y") == two) is blank
+    assert (kinds(f"{character}x y") == two) is blank
+    assert (kinds(f"x\\{character}\n{character}y") == two) is blank
+    assert (kinds(f"1{character}") == [("number", "1")]) is blank
+    assert (kinds(f"x\n{character}y") == [two[0], ("newline", ""), two[1]]) is blank
 
 
 @pytest.mark.parametrize(
