@@ -159,17 +159,10 @@ class _Scheduler:
                 self.outputs.setdefault(root, number)
 
     def run(self, taints: Iterable[int]) -> Program:
-        columns, levels = self.graph.columns, self.levels
+        levels = self.levels
         last = max((levels[n] for n in self.reductions), default=0)
         per_phase = [self._columns_of(level) for level in range(last + 1)]
-        by_level, given = [array("i") for _ in range(last + 1)], []
-        for node, op in compress(enumerate(self.graph.ops), self.needed):
-            if columns[node] or op in _REDUCES:
-                continue
-            if op in _GIVEN:
-                given.append(node)
-            else:
-                by_level[levels[node]].append(node)
+        given, by_level = self._scalars(last)
         inputs = self._given(given)
         last_uses = self._last_uses(by_level, per_phase)
         phases = []
@@ -177,6 +170,23 @@ class _Scheduler:
             scalars = self._scalar_code(by_level[level], last_uses)
             phases.append((scalars, *self._column_code(level, per_phase[level])))
         return self._assemble(phases, inputs, tuple(taints))
+
+    def _scalars(self, last: int) -> tuple[array[int], list[array[int]]]:
+        """What is given, and what is computed in each phase."""
+        graph, levels = self.graph, self.levels
+        if len(graph) >= _MANY:
+            from gradcli.engine.registers import split  # not for small graphs
+
+            return split(graph, self.needed, levels, self.reductions)
+        columns, given, by_level = graph.columns, array("i"), [array("i") for _ in range(last + 1)]
+        for node, op in compress(enumerate(graph.ops), self.needed):
+            if columns[node] or op in _REDUCES:
+                continue
+            if op in _GIVEN:
+                given.append(node)
+            else:
+                by_level[levels[node]].append(node)
+        return given, by_level
 
     def _given(self, nodes: Iterable[int]) -> _Given:
         """Registers of the constants, of the scalar leaves, and of the number of rows (-1: not used).

@@ -5,6 +5,25 @@ from __future__ import annotations
 from array import array
 from typing import Any
 
+from gradcli.graph import Graph
+
+
+def split(
+    graph: Graph, needed: bytearray, levels: array[int], reductions: list[int]
+) -> tuple[array[int], list[array[int]]]:
+    """Needed nodes that are scalars, in order: what is given, and what is computed in each level."""
+    import numpy as np  # not for small graphs
+
+    scalars = np.frombuffer(needed, np.uint8) > np.frombuffer(graph.columns, np.uint8)
+    scalars[reductions] = False
+    nodes = np.flatnonzero(scalars).astype(np.intc)
+    given = (np.diff(np.frombuffer(graph.layout()[1], np.intc)) == 0)[nodes]  # no operands
+    nodes, given = nodes[~given], nodes[given]
+    level = np.frombuffer(levels, np.intc)[nodes]
+    last = max([levels[n] for n in reductions], default=0)
+    parts = np.split(nodes[np.argsort(level, kind="stable")], np.cumsum(np.bincount(level, minlength=last + 1))[:last])
+    return array("i", given.tobytes()), [array("i", part.tobytes()) for part in parts]
+
 
 def last_places(first: array[int], flat: array[int], nodes: array[int], seen: bytearray, marks: bytearray) -> None:
     """Mark where the operands of the nodes are used for the last time, unless seen already; then they are seen."""
@@ -27,14 +46,15 @@ class LongCode:
         import numpy as np
 
         places, self.ends = _places(first, nodes)
-        self.nodes = nodes
+        self.nodes = np.frombuffer(nodes, np.intc)
         self.operands = np.frombuffer(flat, np.intc)[places]
         self.last = np.frombuffer(marks, np.bool_)[places]
 
     def assign(self, at: array[int], given: int, free: list[int], count: int) -> int:
         """Give each node a register, in `at`, and return how many there are then.
 
-        The register freed last is taken first: mostly that of an operand, which is seen beforehand.
+        The register freed last is taken first: mostly that of an operand, which is seen beforehand. Such a register
+        goes from heir to heir; only the first of them, its head, takes it from those that are free.
         """
         import numpy as np
 
@@ -43,22 +63,22 @@ class LongCode:
         owner = np.searchsorted(self.ends, freed, "right")
         taken = np.append(owner[1:] != owner[:-1], True)[: len(owner)]  # by the instruction itself
         operands = self.operands[freed]
-        heirs = np.full(len(self.nodes), -1, np.intc)
-        heirs[owner[taken]] = operands[taken]
-        spare = np.bincount(owner[~taken], minlength=len(self.nodes))
-        others = iter(operands[~taken].tolist())
-        found = at.tolist()
-        for node, heir, more in zip(self.nodes, heirs.tolist(), spare.tolist(), strict=True):
-            if more:
-                free.extend([found[next(others)] for _ in range(more)])
-            if heir >= 0:
-                found[node] = found[heir]
+        head = np.arange(len(at), dtype=np.intc)
+        head[self.nodes[owner[taken]]] = operands[taken]
+        takes = np.delete(np.arange(len(self.nodes)), owner[taken])
+        while ((further := head[head]) != head).any():
+            head = further
+        order = np.argsort(np.concatenate((takes, owner[~taken])), kind="stable")
+        heads = np.concatenate((self.nodes[takes], head[operands[~taken]]))[order]
+        for node, is_free in zip(heads.tolist(), (order >= len(takes)).tolist(), strict=True):
+            if is_free:
+                free.append(at[node])
             elif free:
-                found[node] = free.pop()
+                at[node] = free.pop()
             else:
-                found[node] = count
+                at[node] = count
                 count += 1
-        register[:] = found
+        register[self.nodes] = register[head[self.nodes]]
         return count
 
     def registers(self, at: array[int]) -> tuple[bytes, bytes, bytes]:

@@ -132,6 +132,7 @@ def test_memory_does_not_grow_with_the_phases_of_a_chain_of_reductions():
         (chain("where(n > w, n*n, n/x)", 40), ()),
         (chain("n*w + sum(z*n)", 8), ("z",)),
         ("x = 2; y = x*x; z = 3*y - y^x; o = z*z + y", ()),
+        ("a = mean(x*w)*w; b = sin(a)*w + sum(x*a - w); o = sin(b)*a - b", ("x",)),
     ],
 )
 def test_a_long_code_has_the_registers_of_a_short_one(text, columns, monkeypatch):
