@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 
 from gradcli.calculus.partials import SAME, Partial, partials, passed
 from gradcli.cotangent import Cotangent
-from gradcli.graph import Graph, Node
+from gradcli.graph import Graph, Node, is_simple
 from gradcli.primitives import TABLE, new_graph
 
 
@@ -122,31 +122,34 @@ class _Sweep:
         self.intern = graph.interner()
 
     def run(self) -> None:
-        graph, flows, active, wanted, intern = self.graph, self.flows, self.active, self.wanted, self.intern
+        graph, flows, active, intern = self.graph, self.flows, self.active, self.intern
         ops, first, flat = graph.layout()
-        columns, starts, ends, times, pop = graph.columns, graph.starts, graph.ends, self._times, flows.pop
-        routes = _Routes()
-        for node in range(self.output, min(wanted, default=self.output) - 1, -1):
+        starts, ends, times, pop = graph.starts, graph.ends, self._times, flows.pop
+        routes, asked = _Routes(), graph.columns[: self.output + 1]  # columns, and what is wanted, go by the rules
+        for node in self.wanted:
+            if node <= self.output:
+                asked[node] = 1
+        for node in range(self.output, min(self.wanted, default=self.output) - 1, -1):
             g = pop()
             if g is None:
                 continue
             if isinstance(g, list):
                 graph.place = (starts[node], ends[node])
                 g = self._total(g)
-            route = None if columns[node] or node in wanted or not isinstance(g, int) else routes[ops[node]]
+            route = None if asked[node] or not isinstance(g, int) else routes[ops[node]]
             if route is None:
                 self._by_rule(node, g)
                 continue
             assert isinstance(g, int)
-            low, place = first[node], (starts[node], ends[node])
+            low = first[node]
             for k, make, factor, negated in route:
                 a = flat[low + k]
                 if not active[a]:
                     continue
                 flow: _Flow = g
                 if factor != _NO_FACTOR:
-                    by = node if factor < 0 else flat[low + factor]
-                    flow = times(g, intern(make, (by,), 0, *place) if make else by, place)
+                    start, end, by = starts[node], ends[node], node if factor < 0 else flat[low + factor]
+                    flow = times(g, intern(make, (by,), 0, start, end) if make else by, start, end)
                 if negated:
                     flow = ~flow if isinstance(flow, int) else -flow
                 before = flows[a]
@@ -157,23 +160,22 @@ class _Sweep:
                 else:
                     flows[a] = [before, flow]
 
-    def _times(self, g: int, factor: int, place: tuple[int, int]) -> _Flow:
-        """As `passed`: neither a number that could be merged nor a quotient that could cancel is left alone."""
+    def _times(self, g: int, factor: int, start: int, end: int) -> _Flow:
+        """As `passed`: neither a factor that could be merged nor a quotient that could cancel is left alone."""
         graph = self.graph
         numbers, c = graph.numbers, g if g >= 0 else ~g
-        if factor not in numbers or graph.simple(factor) is None:
-            if c not in numbers:
-                if graph.ops[c] != "div":
-                    c = self.intern("mul", (c, factor), graph.columns[c] | graph.columns[factor], *place)
-                    return c if g >= 0 else ~c
-            elif numbers[c][0] == 1.0:
+        if factor not in numbers or not is_simple(numbers[factor][0]):
+            if c in numbers and numbers[c][0] == 1.0:
                 return factor if g >= 0 else ~factor
-        graph.place = place
+            if graph.ops[c] != "div":
+                c = self.intern("mul", (c, factor), graph.columns[c] | graph.columns[factor], start, end)
+                return c if g >= 0 else ~c
+        graph.place = (start, end)
         return _plain(_whole(graph, g) * Node(graph, factor))
 
     def _total(self, parts: list[_Flow]) -> _Flow:
         """As `Cotangent.total`: different nodes of one sign are added from the left."""
-        graph, intern, columns = self.graph, self.intern, self.graph.columns
+        graph, intern, columns, (start, end) = self.graph, self.intern, self.graph.columns, self.graph.place
         numbers = [part for part in parts if isinstance(part, int)]
         if len(numbers) == len(parts) == len(set(numbers)) and (min(numbers) >= 0 or max(numbers) < 0):
             negative = numbers[0] < 0
@@ -181,7 +183,7 @@ class _Sweep:
             for term in terms:
                 if term == total:
                     break
-                total = intern("add", (total, term), columns[total] | columns[term], *graph.place)
+                total = intern("add", (total, term), columns[total] | columns[term], start, end)
             else:
                 return ~total if negative else total
         return _plain(Cotangent.total([_whole(graph, part) for part in parts]))
