@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Iterable, Mapping
-from itertools import compress, count
+from itertools import compress
 from math import frexp
 
 from gradcli.graph import OF_ONE_ROW, Graph, Node
@@ -16,12 +16,15 @@ from gradcli.primitives import BOOLEAN, REDUCTIONS, TABLE
 
 _STRUCTURAL = OF_ONE_ROW | {"name", "detach", "spread", "rows"}
 _OVER_ROWS = frozenset(name for name, primitive in TABLE.items() if primitive.reduction)
-_TAKES_CONDITIONS = frozenset(("and", "or", "not", "_number"))
-_COMMUTES = frozenset(("add", "mul", "and", "or", "eq", "ne"))
 # What a node is to the rules below: a scalar, a constant, a column that no rule looks at, or anything else.
 _SCALAR, _CONSTANT, _COLUMN, _OTHER = 0, 1, 3, 9
 # The sums of these over the operands of an operation that stays what it is; from _COLUMN on its result is a column.
 _STAYS = frozenset((_SCALAR, _CONSTANT, _COLUMN, _COLUMN + _CONSTANT, 2 * _COLUMN))
+_WITH_CONSTANT = frozenset((_CONSTANT, _COLUMN + _CONSTANT))
+_ASK = frozenset(("neg", "div"))  # operations whose rules look at any constant
+_TAKES_CONDITIONS = frozenset(("and", "or", "not", "_number"))
+_COMMUTES = frozenset(("add", "mul", "and", "or", "eq", "ne"))
+_NOTICED = BOOLEAN | {"neg", "spread"}  # operations whose results the rules look at
 # The number of operands of the operations that may be copied unseen, unless a rule looks at one of these.
 _COPIED = {
     name: len(primitive.arguments)
@@ -29,7 +32,15 @@ _COPIED = {
     if primitive.ufunc and len(primitive.arguments) <= 2 and not primitive.reduction
     and name not in _TAKES_CONDITIONS | {"eq", "ne"}
 }  # fmt: skip
-_NOTICED = BOOLEAN | {"neg", "spread"}  # operations whose results the rules look at
+
+_MANY = 10_000  # nodes from which on whole arrays are tried
+_WINDOW, _LONGEST = 1024, 1 << 17  # nodes looked at, at once
+_LONG, _PAUSE = 512, 16  # a stretch that pays, and what is taken one by one between two
+
+
+def _look_of_number(value: float) -> int:
+    """The rules look at 0, at 1 and at -1."""
+    return _OTHER if value in (0.0, 1.0, -1.0) else _CONSTANT
 
 
 class Machine(Graph):
@@ -42,14 +53,40 @@ class Machine(Graph):
     def take(self, graph: Graph, needed: bytearray) -> array[int]:
         """Where each node of a graph that is needed is in this one. Most are no business of any rule: they are interned
         here, without a call. Places in the text are left behind."""
+        at = array("i", (-1,)) * len(graph)
+        self.reserve(len(graph))
+        if len(graph) >= _MANY and graph.layout()[2]:
+            self._take_stretches(graph, needed, at)
+        else:
+            self._take(graph, needed, at, 0, len(graph))
+        return at
+
+    def _take_stretches(self, graph: Graph, needed: bytearray, at: array[int]) -> None:
+        """The same, by whole arrays where no rule applies for long; where some do, it is tried less and less often."""
+        from gradcli.calculus.stretches import Stretches  # not for small graphs
+
+        stretches = Stretches(graph, needed, self, self._looks, at)
+        stretches.tell(_COPIED, _COMMUTES, _NOTICED, _ASK, _look_of_number)
+        low, window, pause = 0, _WINDOW, _PAUSE
+        while low < len(graph):
+            high = min(low + window, len(graph))
+            stop = stretches.copy(low, high)
+            if stop == high:
+                low, window, pause = high, min(2 * window, _LONGEST), _PAUSE
+                continue
+            pause = _PAUSE if stop - low >= _LONG else min(2 * pause, _LONGEST)
+            low, window = min(stop + pause, len(graph)), _WINDOW
+            self._take(graph, needed, at, stop, low)
+
+    def _take(self, graph: Graph, needed: bytearray, at: array[int], start: int, end: int) -> None:
+        """The same from one node to another."""
         ops, first, flat = graph.layout()
         mine, my_first, my_flat = self.layout()
-        at = array("i", (-1,)) * len(ops)
         looks, columns, copied, numbers = self._looks, self.columns, _COPIED.get, graph.numbers
         add_op, add_operand, add_first = mine.append, my_flat.append, my_first.append
-        self.reserve(len(ops))
         table, mask = self._table, len(self._table) - 1
-        for node, op, low in compress(zip(count(), ops, first, strict=False), needed):
+        nodes = zip(range(start, end), ops[start:end], first[start:end], strict=True)
+        for node, op, low in compress(nodes, needed[start:end]):
             operands = copied(op)
             arguments: tuple[int, ...]
             if operands == 2:
@@ -62,7 +99,7 @@ class Machine(Graph):
             elif op == "name":
                 at[node] = at[flat[low]]
                 continue
-            if not operands or look not in _STAYS or (look == _CONSTANT and op == "neg"):
+            if not operands or look not in _STAYS or (look in _WITH_CONSTANT and op in _ASK):
                 at[node] = self._number(numbers[node]) if op == "constant" else self._by_rules(graph, node, at)
                 if table is not self._table:
                     table, mask = self._table, len(self._table) - 1
@@ -81,7 +118,6 @@ class Machine(Graph):
                 columns.append(look >= _COLUMN)
                 looks.append(_OTHER if op in _NOTICED else _COLUMN if look >= _COLUMN else _SCALAR)
             at[node] = found
-        return at
 
     def _number(self, number: tuple[float, str]) -> int:
         """The node of a constant: a value and its text."""
@@ -118,10 +154,10 @@ class Machine(Graph):
         return self.add(op, *[at[a] for a in graph.arguments(node)])
 
     def _look(self, node: int) -> int:
-        """What a node is to the rules, which look at 0, at powers of two and at some operations."""
+        """What a node is to the rules."""
         op = self.ops[node]
         if op == "constant":
-            return _OTHER if abs(frexp(self.numbers[node][0])[0]) in (0.0, 0.5) else _CONSTANT
+            return _look_of_number(self.numbers[node][0])
         if op in _NOTICED:
             return _OTHER
         return _COLUMN if self.columns[node] else _SCALAR

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import gradcli
+from gradcli.calculus import simplify as simplifier
 from gradcli.calculus.simplify import Machine, simplify
 from gradcli.engine import execute
 from gradcli.engine.program import schedule
@@ -333,7 +334,8 @@ def test_a_gradient_that_is_not_asked_for_costs_nothing():
     assert operations(text, wrt=["x"]) < operations(text, wrt=["x", "y"]) < operations(text, wrt=["x", "y", "z"])
 
 
-def test_what_is_copied_unseen_is_what_the_rules_would_make():
+@pytest.mark.parametrize("many", [10**9, 1], ids=["loop", "stretches"])
+def test_what_is_copied_unseen_is_what_the_rules_would_make(many, monkeypatch):
     graph, roots = new_graph(), []
     x, y = graph.handle(graph.leaf("x")), graph.handle(graph.leaf("y"))
     c = graph.handle(graph.leaf("c", column=True))
@@ -359,13 +361,75 @@ def test_what_is_copied_unseen_is_what_the_rules_would_make():
                 roots.append(graph.add(op, a.index))
             elif len(row.arguments) == 2:
                 roots += [graph.add(op, a.index, b.index) for b in kinds]
-    fast, slow, at = Machine(), Machine(), {}
-    fast.take(graph, graph.reachable(roots))
+    slow, at = Machine(), {}
+    fast = taken(graph, roots, monkeypatch, _MANY=many, _WINDOW=8, _PAUSE=1)
     for node in range(len(graph)):
         at[node] = slow.made(graph, node, at)
     assert list(fast.ops) == list(slow.ops)
     assert [tuple(fast.arguments(n)) for n in range(len(fast))] == [tuple(slow.arguments(n)) for n in range(len(slow))]
     assert fast.columns == slow.columns
+
+
+# ---- stretches ----
+
+NO_RULE = ["add", "sub", "mul", "div", "sin", "exp", "atan2", "name", "name", "lt"]
+NUMBERS = [0.25, 3.0, -3.0, 0.3, -0.3, 1e308, 2.0]
+
+
+def scalar_graph(seed: int, operations: int) -> Graph:
+    """Numbers only; names, and the same again under another name, but few nodes that a rule looks at."""
+    rng = np.random.default_rng(seed)
+    graph = new_graph()
+    nodes = [graph.leaf("a"), graph.leaf("b")]
+    for i in range(operations):
+        op = str(rng.choice(NO_RULE))
+        a, b = (int(rng.choice(nodes[-12:] if rng.random() < 0.8 else nodes)) for _ in range(2))
+        if rng.random() < 0.2:
+            b = graph.constant(float(rng.choice(NUMBERS)) * (i if rng.random() < 0.5 else 1))
+            b = graph.add("neg", b) if rng.random() < 0.3 else b
+        if rng.random() < 0.05:
+            b = graph.leaf(f"x{i}")
+        if op == "name":
+            nodes.append(graph.name(a, f"n{i}"))
+        elif op != "lt" or rng.random() < 0.2:
+            nodes.append(graph.add(op, *(a, b)[: len(TABLE[op].arguments)]))
+    return graph
+
+
+def taken(graph: Graph, roots: Iterable[int], monkeypatch: pytest.MonkeyPatch, **sizes: int) -> Machine:
+    for name, size in sizes.items():
+        monkeypatch.setattr(simplifier, name, size)
+    machine = Machine()
+    machine.take(graph, graph.reachable(roots))
+    return machine
+
+
+def test_stretches_copy_what_the_loop_copies(monkeypatch):
+    """Node for node; and what they copied is found when it is interned again."""
+    graphs = [(graph, [len(graph) - 1, *range(0, len(graph), 3)]) for graph in map(scalar_graph, range(40), [300] * 40)]
+    graphs += [random_graph(seed, 200, ARITHMETIC + LOGIC + CHOICE + CURVES)[:2] for seed in range(20)]
+    for graph, roots in graphs:
+        loop = taken(graph, roots, monkeypatch, _MANY=10**9)
+        for window, pause in ((2, 1), (16, 1), (1000, 4)):
+            found = taken(graph, roots, monkeypatch, _MANY=1, _WINDOW=window, _PAUSE=pause, _LONG=1)
+            for name in ("ops", "columns", "numbers", "labels", "_first", "_flat", "_constants", "_leaves", "_looks"):
+                assert getattr(found, name) == getattr(loop, name), name
+            size = len(found)
+            for node, op in enumerate(found.ops):
+                if op not in ("constant", "leaf"):
+                    assert found.intern(op, tuple(found.arguments(node)), found.columns[node]) == node
+            assert len(found) == size
+
+
+def test_where_no_rule_applies_nothing_is_taken_one_by_one(monkeypatch):
+    text = "".join(f"n{i} = {i}.3*sin(n{i - 1}*w - {i}.7) + x{i}\n" for i in range(1, 3000))
+    graph = gradcli.parse(f"n0 = 1\n{text}").resolved.graph
+    alone = []
+    take = Machine._take
+    monkeypatch.setattr(Machine, "_take", lambda *a: alone.append(a[-1] - a[-2]) or take(*a))
+    taken(graph, [len(graph) - 1], monkeypatch)
+    assert len(graph) > simplifier._MANY
+    assert sum(alone) < 100
 
 
 def test_simplifying_twice_is_simplifying_once():

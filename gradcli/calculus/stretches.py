@@ -1,0 +1,203 @@
+"""Long stretches of nodes that no rule of the simplifier touches, copied by whole arrays.
+
+A few questions are asked of each node of a graph, and nearly always the answer is to copy it. Here they are asked of
+thousands at once, up to the first node where the answer is another one, or may be: a rule, a column, a node that is
+there already. That one is left to the loop of the simplifier, so what comes out is the same, node for node.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping
+from itertools import compress, repeat
+from typing import Any
+
+from gradcli.graph import Graph
+
+# What there is to know of an operation; nothing where it goes by rules.
+_NUMBER, _LEAF, _NAME, _COPIED, _BINARY, _COMMUTES, _NOTICED, _ASKS = (1 << i for i in range(8))
+_NEW = _COPIED | _NUMBER | _LEAF
+_SCALAR, _CONSTANT, _OTHER = 0, 1, 9  # looks; _OTHER or any other: the rules look at it
+
+
+class Stretches:
+    """From `source` to `target`, whose table has room for all that is needed. `looks`: what the nodes of the target are
+    to the rules; `at`: where those of the source are."""
+
+    def __init__(self, source: Graph, needed: bytearray, target: Graph, looks: bytearray, at: array[int]) -> None:
+        self.source, self.needed, self.target, self.looks, self.at = source, needed, target, looks, at
+        self.kinds = {"constant": _NUMBER, "leaf": _LEAF, "name": _NAME}
+
+    def tell(
+        self,
+        copied: Mapping[str, int],
+        commutes: Collection[str],
+        noticed: Collection[str],
+        asks: Collection[str],
+        look_of: Callable[[float], int],
+    ) -> None:
+        """Tell what the rules are like: how many operands each operation has that may be copied unseen, those that
+        commute, those whose results the rules look at, those whose rules look at any constant, and what a number is to
+        the others."""
+        self.look_of = look_of
+        for op, count in copied.items():
+            kind = _COPIED | _BINARY * (count == 2) | _COMMUTES * (op in commutes)
+            self.kinds[op] = kind | _NOTICED * (op in noticed) | _ASKS * (op in asks)
+
+    def copy(self, low: int, high: int) -> int:
+        """Copy nodes from `low` on, but none from `high` on. Returns the first that is left to the loop, or `high`."""
+        import numpy as np  # not for small graphs
+
+        ops, first, flat = self.source.layout()
+        nodes = low + np.flatnonzero(np.frombuffer(self.needed, np.bool_)[low:high])
+        kinds = np.fromiter(map(self.kinds.get, ops[low:high], repeat(0)), np.uint8, high - low)[nodes - low]
+        places = np.frombuffer(first, np.intc)[nodes]
+        x, y = (np.frombuffer(flat, np.intc).take(places + i, mode="clip") for i in (0, 1))
+        places, numbers = self._numbers(nodes, kinds, x)
+        kinds[(kinds == _LEAF) & np.frombuffer(self.source.columns, np.bool_)[nodes]] = 0
+        looks = np.where(kinds & _NOTICED, np.uint8(_OTHER), np.uint8(_SCALAR))
+        looks[places] = [self.look_of(value) for value, _ in numbers]
+        looks = looks[kinds & _NEW > 0]
+        a, b = self._placed(nodes, kinds, x, y)
+        stop = _first((kinds == 0) | self._ruled(kinds, a, b, looks))
+        where = np.flatnonzero(kinds[:stop] & _COPIED)
+        a, b = _ordered(kinds[where], a[where], b[where])
+        hashes = _hashes(ops, nodes[where], kinds[where] & _BINARY > 0, a, b)
+        end = min(_first(_repeated(hashes)), self._known(hashes, a, b))
+        stop = int(where[end]) if end < len(where) else stop
+        self._append(nodes[:stop], kinds[:stop], a[:end], b[:end], hashes[:end])
+        self.looks += looks[: len(self.target) - len(self.looks)].tobytes()
+        kept = places < stop
+        self._enter_given(
+            nodes[places[kept]], list(compress(numbers, kept.tolist())), nodes[:stop][kinds[:stop] == _LEAF]
+        )
+        return int(nodes[stop]) if stop < len(nodes) else high
+
+    def _numbers(self, nodes: Any, kinds: Any, x: Any) -> tuple[Any, list[tuple[float, str]]]:
+        """Where there are numbers, and these; one that is negated is a number. What is there already is left to the
+        loop."""
+        import numpy as np
+
+        known, constants = self.source.numbers, self.target._constants
+        places, negated = np.flatnonzero(kinds == _NUMBER), np.flatnonzero(kinds == self.kinds["neg"])
+        inner = list(map(known.get, x[negated].tolist()))
+        numbers = [known[node] for node in nodes[places].tolist()]
+        numbers += [(-number[0], repr(-number[0])) for number in inner if number]
+        places = np.append(places, negated[[number is not None for number in inner]])
+        kinds[places] = _NUMBER
+        keys = [key for _, key in numbers]
+        if len(set(keys)) < len(keys) or not constants.keys().isdisjoint(keys):
+            counts = Counter(keys)
+            kinds[places[[key in constants or counts[key] > 1 for key in keys]]] = 0
+        return places, numbers
+
+    def _placed(self, nodes: Any, kinds: Any, x: Any, y: Any) -> tuple[Any, Any]:
+        """The two operands in the target, if all that is not left to the loop is copied and new."""
+        import numpy as np
+
+        at, new, names = np.frombuffer(self.at, np.intc), kinds & _NEW > 0, kinds == _NAME
+        at[nodes[new]] = np.arange(new.sum()) + len(self.target)
+        for node, inner in zip(nodes[names].tolist(), x[names].tolist(), strict=True):  # of names, too
+            self.at[node] = self.at[inner]
+        a = at[x]
+        return a, np.where(kinds & _BINARY, at[y], a)
+
+    def _ruled(self, kinds: Any, a: Any, b: Any, looks: Any) -> Any:
+        """Where a rule may apply to an operation, or a column is made."""
+        import numpy as np
+
+        look = np.frombuffer(bytes(self.looks) + looks.tobytes(), np.uint8)
+        first, second = look.take(a, mode="clip"), look.take(b, mode="clip")
+        total = first + np.where(kinds & _BINARY, second, np.uint8(_SCALAR))
+        return (kinds & _COPIED > 0) & (total + (kinds & _ASKS > 0) > _CONSTANT)
+
+    def _known(self, hashes: Any, a: Any, b: Any) -> int:
+        """The first operation that the target has already, or may have, being one on the same operands."""
+        import numpy as np
+
+        first, flat = np.frombuffer(self.target._first, np.intc), np.frombuffer(self.target._flat, np.intc)
+        table = np.frombuffer(self.target._table, np.intc)
+        slots, left, found = hashes & len(table) - 1, np.arange(len(hashes)), len(hashes)
+        while len(left) and len(flat):
+            taken = table[slots] >= 0
+            slots, left = slots[taken], left[taken]
+            node = table[slots]
+            same = (flat.take(first[node], mode="clip") == a[left]) & (flat[first[node + 1] - 1] == b[left])
+            found = min(found, *left[same][:1].tolist(), len(hashes))
+            slots = slots + 1 & len(table) - 1
+        return found
+
+    def _append(self, nodes: Any, kinds: Any, a: Any, b: Any, hashes: Any) -> None:
+        """The nodes up to the first that is left to the loop, operations with their place in the table."""
+        import numpy as np
+
+        target, new, base = self.target, kinds & _NEW > 0, len(self.target)
+        kinds = kinds[new]
+        copied, binary = kinds & _COPIED > 0, kinds & _BINARY > 0
+        target.ops += map(self.source.ops.__getitem__, nodes[new].tolist())
+        counts = np.cumsum(copied.astype(np.intc) + binary, dtype=np.intc) + np.intc(len(target._flat))
+        target._first.frombytes(counts.tobytes())
+        both = np.stack((np.ones(len(a), bool), binary[copied]), 1)
+        target._flat.frombytes(np.stack((a, b), 1)[both].tobytes())
+        target.columns += bytes(len(kinds))
+        _enter(np.frombuffer(target._table, np.intc), base + np.flatnonzero(copied), hashes)
+
+    def _enter_given(self, origins: Any, numbers: list[tuple[float, str]], leaves: Any) -> None:
+        """Enter the numbers and leaves that were appended, by where they come from."""
+        import numpy as np
+
+        target, labels, at = self.target, self.source.labels, np.frombuffer(self.at, np.intc)
+        places = at[origins].tolist()
+        target.numbers.update(zip(places, numbers, strict=True))
+        target._constants.update(zip([key for _, key in numbers], places, strict=True))
+        for node in places:
+            target.ops[node] = "constant"  # it may be a negated one
+        named = {node: labels[leaf] for node, leaf in zip(at[leaves].tolist(), leaves.tolist(), strict=True)}
+        target.labels |= named
+        target._leaves |= {label: node for node, label in named.items()}
+
+
+def _first(marks: Any) -> int:
+    """The first place that is marked, or how many there are."""
+    return int(marks.argmax()) if marks.any() else len(marks)
+
+
+def _ordered(kinds: Any, a: Any, b: Any) -> tuple[Any, Any]:
+    """Operands that commute in the order of their birth."""
+    import numpy as np
+
+    flipped = (a > b) & (kinds & _COMMUTES > 0)
+    return np.where(flipped, b, a), np.where(flipped, a, b)
+
+
+def _hashes(ops: list[str], nodes: Any, binary: Any, a: Any, b: Any) -> Any:
+    """The hash of each operation, as `Graph.intern` takes it."""
+    import numpy as np
+
+    hashes = np.empty(len(nodes), np.int64)
+    for alike, operands in ((~binary, (a,)), (binary, (a, b))):
+        names = [ops[n] for n in nodes[alike].tolist()]
+        keys = zip(names, zip(*(each[alike].tolist() for each in operands), strict=True), strict=True)
+        hashes[alike] = np.fromiter(map(hash, keys), np.int64, len(names))
+    return hashes
+
+
+def _repeated(hashes: Any) -> Any:
+    """Marks for what has the hash of an earlier one."""
+    import numpy as np
+
+    order = np.argsort(hashes, kind="stable")
+    marks = np.zeros(len(hashes), bool)
+    marks[order[1:][hashes[order[1:]] == hashes[order[:-1]]]] = True
+    return marks
+
+
+def _enter(table: Any, nodes: Any, slots: Any) -> None:
+    """Enter nodes into a table of hashes: all at once, those whose slot is taken then try the next one."""
+    while len(nodes):
+        slots = slots & len(table) - 1
+        free = table[slots] < 0
+        table[slots[free]] = nodes[free]
+        left = table[slots] != nodes
+        nodes, slots = nodes[left], slots[left] + 1
