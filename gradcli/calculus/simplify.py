@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Iterable, Mapping
+from functools import cache
 from itertools import compress
 from math import frexp
+from typing import TypeAlias
 
 from gradcli.graph import OF_ONE_ROW, Graph, Node
 from gradcli.primitives import BOOLEAN, REDUCTIONS, TABLE
@@ -20,6 +22,7 @@ _OVER_ROWS = frozenset(name for name, primitive in TABLE.items() if primitive.re
 _SCALAR, _CONSTANT, _COLUMN, _OTHER = 0, 1, 3, 9
 # The sums of these over the operands of an operation that stays what it is; from _COLUMN on its result is a column.
 _STAYS = frozenset((_SCALAR, _CONSTANT, _COLUMN, _COLUMN + _CONSTANT, 2 * _COLUMN))
+_UNSEEN = frozenset((_SCALAR, _COLUMN))
 _WITH_CONSTANT = frozenset((_CONSTANT, _COLUMN + _CONSTANT))
 _ASK = frozenset(("neg", "div"))  # operations whose rules look at any constant
 _TAKES_CONDITIONS = frozenset(("and", "or", "not", "_number"))
@@ -137,12 +140,29 @@ class Machine(Graph):
         if graph.ops[node] == "neg" and looks[a := at[graph.arguments(node)[0]]] == _CONSTANT:
             value = -self.numbers[a][0]
             return self._number((value, repr(value)))
-        made = self.made(graph, node, at)
+        steps = _steps(graph.ops[node])
+        if steps is not None and looks[a := at[graph.arguments(node)[0]]] in _UNSEEN:
+            made = self._follow(steps, a)
+        else:
+            made = self.made(graph, node, at)
         for new in range(before, len(self.ops)):
             looks.append(self._look(new))
         if len(self.ops) + len(graph) - node > self._limit:
             self.reserve(len(graph) - node)
         return made
+
+    def _follow(self, steps: tuple[_Step, ...], operand: int) -> int:
+        """What the formula of a row makes of an operand that no rule looks at."""
+        made, column = [operand], self.columns[operand]
+        for op, operands, number in steps:
+            if number is not None:
+                made.append(self.constant(*number))
+                continue
+            arguments = tuple([made[i] for i in operands])
+            if op in _COMMUTES and arguments[0] > arguments[1]:
+                arguments = (arguments[1], arguments[0])
+            made.append(self.intern(op, arguments, column))
+        return made[-1]
 
     def made(self, graph: Graph, node: int, at: Mapping[int, int] | array[int]) -> int:
         """A node of a graph as the rules make it, where its operands are at hand."""
@@ -232,6 +252,24 @@ class Machine(Graph):
             return self.add("_power", inner[0], self.intern("rows", (), 0))
         result = self.add(op, *inner)
         return result if op in REDUCTIONS else self.spread(result)
+
+
+_Step: TypeAlias = tuple[str, tuple[int, ...], tuple[float, str] | None]
+
+
+@cache
+def _steps(op: str) -> tuple[_Step, ...] | None:
+    """The formula of a row of one argument, followed once: operations on what is made before, the argument first, and
+    numbers; the last is the result. None where there is no such formula, or it takes more than ufuncs."""
+    primitive = TABLE.get(op)
+    if primitive is None or primitive.formula is None or len(primitive.arguments) != 1 or primitive.reduction:
+        return None
+    machine = Machine()
+    made = machine.add(op, machine.leaf("x"))
+    if made != len(machine) - 1 or not _STRUCTURAL.isdisjoint(machine.ops):
+        return None
+    nodes = range(1, len(machine))
+    return tuple((machine.ops[n], tuple(machine.arguments(n)), machine.numbers.get(n)) for n in nodes)
 
 
 def _neg(m: Machine, a: int) -> int | None:
