@@ -136,11 +136,9 @@ class _Sweep:
             if isinstance(g, list):
                 graph.place = (starts[node], ends[node])
                 g = self._total(g)
-            route = None if asked[node] or not isinstance(g, int) else routes[ops[node]]
-            if route is None:
+            if asked[node] or not isinstance(g, int) or (route := routes[ops[node]]) is None:
                 self._by_rule(node, g)
                 continue
-            assert isinstance(g, int)
             low = first[node]
             for k, make, factor, negated in route:
                 a = flat[low + k]

@@ -187,9 +187,10 @@ def _repeated(hashes: Any) -> Any:
     """Marks for what has the hash of an earlier one."""
     import numpy as np
 
-    order = np.argsort(hashes, kind="stable")
-    marks = np.zeros(len(hashes), bool)
-    marks[order[1:][hashes[order[1:]] == hashes[order[:-1]]]] = True
+    marks, ordered = np.zeros(len(hashes), bool), np.sort(hashes)
+    if (ordered[1:] == ordered[:-1]).any():  # seldom, and it takes several times as long to see where
+        order = np.argsort(hashes, kind="stable")
+        marks[order[1:][hashes[order[1:]] == hashes[order[:-1]]]] = True
     return marks
 
 
