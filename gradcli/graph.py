@@ -17,7 +17,6 @@ from copy import copy
 
 _ROOM = 1024
 _MANY = 10_000  # nodes from which on whole arrays are marked at once
-_ROUNDS = 12
 OF_ONE_ROW = frozenset(("gather", "min_rows", "max_rows", "prod_rows"))
 
 
@@ -57,9 +56,9 @@ class Graph:
         self.lists: dict[int, tuple[int, ...]] = {}
         self.labels: dict[int, str] = {}
         self.place = (-1, -1)
-        self._constants: dict[str, int] = {}
+        self.constants: dict[str, int] = {}
         self._leaves: dict[str, int] = {}
-        self._table = array("i", (-1,)) * _ROOM
+        self.table = array("i", (-1,)) * _ROOM
         self._limit = _ROOM // 2
 
     def copy(self, shaped: bool = False) -> Graph:
@@ -96,17 +95,17 @@ class Graph:
     def constant(self, value: float, text: str | None = None) -> int:
         """The node of a number; `text` is the decimal as written, kept for exact evaluation."""
         key = repr(value) if text is None else text
-        node = self._constants.get(key)
+        node = self.constants.get(key)
         if node is None:
-            node = self._constants[key] = self._append("constant", 0)
+            node = self.constants[key] = self._append("constant", 0)
             self.numbers[node] = (value, key)
         return node
 
     def decimal(self, text: str, start: int, end: int) -> int:
         """The node of a number from its decimal, which stands in that place."""
-        node = self._constants.get(text)
+        node = self.constants.get(text)
         if node is None:
-            node = self._constants[text] = len(self.ops)
+            node = self.constants[text] = len(self.ops)
             self.numbers[node] = (float(text), text)
             self.ops.append("constant")
             self._first.append(len(self._flat))
@@ -160,7 +159,7 @@ class Graph:
         return self.intern(op, arguments, column)
 
     def intern(self, op: str, arguments: tuple[int, ...], column: int) -> int:
-        ops, first, table = self.ops, self._first, self._table
+        ops, first, table = self.ops, self._first, self.table
         mask = len(table) - 1
         slot = hash((op, arguments)) & mask
         node = table[slot]
@@ -190,7 +189,7 @@ class Graph:
         add_column, add_start, add_end = self.columns.append, self.starts.append, self.ends.append
 
         def intern(op: str, arguments: tuple[int, ...], column: int, start: int, end: int) -> int:
-            table = self._table
+            table = self.table
             mask = len(table) - 1
             slot = hash((op, arguments)) & mask
             while (node := table[slot]) >= 0:
@@ -213,25 +212,38 @@ class Graph:
 
     def reserve(self, more: int) -> None:
         """Make room for so many nodes, so that none of them finds the table of interned nodes too small."""
-        size = len(self._table)
+        size = len(self.table)
         while size < 2 * (len(self.ops) + more):
             size *= 2
-        if size > len(self._table):
+        if size > len(self.table):
             self._resize(size)
 
     def _resize(self, size: int) -> None:
-        table = array("i", (-1,)) * size
-        mask = size - 1
-        first, flat = self._first, self._flat
+        self.table = table = array("i", (-1,)) * size
+        self._limit = size // 2
         skip = self.labels.keys() | self.numbers.keys()
+        if len(self.ops) >= _MANY:
+            from gradcli.arrays import enter  # not for small graphs
+
+            enter(self, [node for node in range(len(self.ops)) if node not in skip])
+            return
         for node, op in enumerate(self.ops):
             if node not in skip:
-                slot = hash((op, tuple(flat[first[node] : first[node + 1]]))) & mask
+                slot = hash((op, tuple(self.arguments(node)))) & (size - 1)
                 while table[slot] >= 0:
-                    slot = (slot + 1) & mask
+                    slot = (slot + 1) & (size - 1)
                 table[slot] = node
-        self._table = table
-        self._limit = size // 2
+
+    def find(self, op: str, arguments: tuple[int, ...]) -> int:
+        """The node of an operation on these operands; -1 where there is none."""
+        ops, first, table = self.ops, self._first, self.table
+        mask = len(table) - 1
+        slot = hash((op, arguments)) & mask
+        while (node := table[slot]) >= 0:
+            if ops[node] == op and tuple(self._flat[first[node] : first[node + 1]]) == arguments:
+                return node
+            slot = (slot + 1) & mask
+        return -1
 
     def number(self, node: int) -> float | None:
         """The value of a constant node, or None."""
@@ -268,33 +280,13 @@ class Graph:
 
     def settled(self, start: Iterable[int], top: int, down: bool, closed: Iterable[int] = ()) -> bytearray | None:
         """Marks that spread from some nodes to their operands (`down`) or to what uses them, among nodes up to `top`.
-
-        All nodes are marked at first, and what nothing marks loses its mark, in rounds over whole arrays: few where
-        nearly all nodes are marked in the end, as in a large model. None where the graph is small or there would be
-        many. `closed`: places among all operands that nothing passes through.
-        """
+        None where the graph is small, or where a loop is quicker. `closed`: places among all operands that nothing
+        passes through."""
         if top < _MANY:
             return None
-        import numpy as np  # not for small graphs
+        from gradcli.arrays import settled  # not for small graphs
 
-        first = np.frombuffer(self._first, np.intc)[: top + 2]
-        operands = np.frombuffer(self._flat, np.intc)[: first[-1]]
-        users = np.repeat(np.arange(top + 1, dtype=np.intc), np.diff(first))
-        if closed:
-            open_ = np.ones(len(users), bool)
-            open_[[i for i in closed if i < len(users)]] = False
-            operands, users = operands[open_], users[open_]
-        source, target = (users, operands) if down else (operands, users)
-        given = np.zeros(len(self.ops), bool)
-        given[list(start)] = True
-        marks = np.ones(top + 1, bool)
-        for _ in range(_ROUNDS):
-            before, marks = marks, given[: top + 1].copy()
-            marks[target[before[source]]] = True
-            if (marks == before).all():
-                given[: top + 1] = marks
-                return bytearray(given.tobytes())
-        return None
+        return settled(self, start, top, down, closed)
 
 
 class Node:

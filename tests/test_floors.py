@@ -19,6 +19,7 @@ FILES = sorted(HOME.rglob("*.py"))
 # From the bottom up. A module may import what stands on a lower floor, and the other files of its own room.
 FLOORS = (
     ("source", "errors", "columns", "results", "verdicts"),  # words
+    ("arrays",),  # of a large graph
     ("graph", "cotangent"),
     ("primitives",),
     ("language", "calculus"),
@@ -49,6 +50,7 @@ SIDEWAYS = {
 }
 # Imports upward, each with its reason. Annotations alone do not load anything, but they are knowledge all the same.
 UPWARD_TYPES = {
+    ("arrays", "graph"): "works on the arrays of a graph: the parameter's type",
     ("explain", "api"): "explains a Program: the parameter's type",
     ("explain", "compiled"): "explains a Program: the parameter's type",
     ("compiled", "api"): "compiles a Model: the parameter's type",

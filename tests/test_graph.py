@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import random
+from array import array
 
+import numpy as np
 import pytest
 
+from gradcli.arrays import decimals, enter
 from gradcli.calculus.adjoint import depends, receives
 from gradcli.graph import Graph, Known, Node, f, is_simple
 from gradcli.primitives import new_graph
@@ -228,7 +231,7 @@ def test_marks_over_whole_arrays_are_those_of_the_loops(monkeypatch, seed, round
     ]
     by_loops = [ask() for ask in asked]
     monkeypatch.setattr("gradcli.graph._MANY", 0)
-    monkeypatch.setattr("gradcli.graph._ROUNDS", rounds)
+    monkeypatch.setattr("gradcli.arrays._ROUNDS", rounds)
     assert [ask() for ask in asked] == by_loops
 
 
@@ -242,3 +245,32 @@ def test_a_large_model_with_a_long_part_that_nothing_needs(graph):
     marks = graph.reachable([x])
     assert sum(marks) == 20_001
     assert not marks[dead]
+
+
+def test_nodes_that_are_entered_at_once_are_found_like_those_of_the_loop(monkeypatch):
+    graph = random_graph(3, 4000)
+    interned = [n for n, op in enumerate(graph.ops) if n not in graph.labels and n not in graph.numbers]
+    monkeypatch.setattr("gradcli.graph._MANY", 0)
+    for size in (1 << 13, 1 << 14, 1 << 18):  # nearly full, and nearly empty
+        graph.table = array("i", (-1,)) * size
+        enter(graph, interned[:100])
+        enter(graph, interned[100:])
+        assert [graph.find(graph.ops[n], tuple(graph.arguments(n))) for n in interned] == interned
+        assert graph.find("add", (0, 10**6)) == -1
+    before = len(graph)
+    assert [graph.intern(graph.ops[n], tuple(graph.arguments(n)), 0) for n in interned] == interned
+    graph.reserve(10**5)
+    assert len(graph) == before
+    assert [graph.find(graph.ops[n], tuple(graph.arguments(n))) for n in interned] == interned
+
+
+def test_numbers_that_are_made_at_once_are_those_made_one_by_one():
+    one_by_one, at_once = new_graph(shaped=False), new_graph(shaped=False)
+    texts = ["2", "0.5", "2", "1e-3", "7", "0.5"]
+    for graph in (one_by_one, at_once):
+        graph.decimal("7", 0, 1)
+    nodes = [one_by_one.decimal(text, 10 * i, 10 * i + 1) for i, text in enumerate(texts)]
+    assert decimals(at_once, texts, 10 * np.arange(6), 10 * np.arange(6) + 1) == nodes
+    for name in ("ops", "numbers", "constants", "starts", "ends", "columns"):
+        assert getattr(at_once, name) == getattr(one_by_one, name)
+    assert at_once.add("mul", nodes[0], nodes[1]) == one_by_one.add("mul", nodes[0], nodes[1])

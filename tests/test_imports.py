@@ -98,7 +98,7 @@ BEHIND_GRAD = BEHIND_HELP | {
     *("cli.answers", "cli.data", "cli.grad", "cli.selection"),
     *("engine", "engine.execute", "engine.program"),
     *("language", "language.calls", "language.expressions", "language.inline", "language.lexer", "language.lower"),
-    *("language.parser", "language.resolved", "language.scope", "language.syntax", "language.templates"),
+    *("language.parser", "language.resolved", "language.scope", "language.syntax"),
 }
 
 

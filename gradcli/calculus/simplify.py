@@ -87,7 +87,7 @@ class Machine(Graph):
         mine, my_first, my_flat = self.layout()
         looks, columns, copied, numbers = self._looks, self.columns, _COPIED.get, graph.numbers
         add_op, add_operand, add_first = mine.append, my_flat.append, my_first.append
-        table, mask = self._table, len(self._table) - 1
+        table, mask = self.table, len(self.table) - 1
         nodes = zip(range(start, end), ops[start:end], first[start:end], strict=True)
         for node, op, low in compress(nodes, needed[start:end]):
             operands = copied(op)
@@ -104,8 +104,8 @@ class Machine(Graph):
                 continue
             if not operands or look not in _STAYS or (look in _WITH_CONSTANT and op in _ASK):
                 at[node] = self._number(numbers[node]) if op == "constant" else self._by_rules(graph, node, at)
-                if table is not self._table:
-                    table, mask = self._table, len(self._table) - 1
+                if table is not self.table:
+                    table, mask = self.table, len(self.table) - 1
                 continue
             slot = hash((op, arguments)) & mask
             while (found := table[slot]) >= 0:
@@ -124,9 +124,9 @@ class Machine(Graph):
 
     def _number(self, number: tuple[float, str]) -> int:
         """The node of a constant: a value and its text."""
-        node = self._constants.get(number[1])
+        node = self.constants.get(number[1])
         if node is None:
-            node = self._constants[number[1]] = len(self.ops)
+            node = self.constants[number[1]] = len(self.ops)
             self.ops.append("constant")
             self._first.append(len(self._flat))
             self.columns.append(0)

@@ -13,6 +13,7 @@ from collections.abc import Callable, Collection, Mapping
 from itertools import compress, repeat
 from typing import Any
 
+from gradcli.arrays import put
 from gradcli.graph import Graph
 
 # What there is to know of an operation; nothing where it goes by rules.
@@ -79,7 +80,7 @@ class Stretches:
         loop."""
         import numpy as np
 
-        known, constants = self.source.numbers, self.target._constants
+        known, constants = self.source.numbers, self.target.constants
         places, negated = np.flatnonzero(kinds == _NUMBER), np.flatnonzero(kinds == self.kinds["neg"])
         inner = list(map(known.get, x[negated].tolist()))
         numbers = [known[node] for node in nodes[places].tolist()]
@@ -117,7 +118,7 @@ class Stretches:
         import numpy as np
 
         first, flat = np.frombuffer(self.target._first, np.intc), np.frombuffer(self.target._flat, np.intc)
-        table = np.frombuffer(self.target._table, np.intc)
+        table = np.frombuffer(self.target.table, np.intc)
         slots, left, found = hashes & len(table) - 1, np.arange(len(hashes)), len(hashes)
         while len(left) and len(flat):
             taken = table[slots] >= 0
@@ -141,7 +142,7 @@ class Stretches:
         both = np.stack((np.ones(len(a), bool), binary[copied]), 1)
         target._flat.frombytes(np.stack((a, b), 1)[both].tobytes())
         target.columns += bytes(len(kinds))
-        _enter(np.frombuffer(target._table, np.intc), base + np.flatnonzero(copied), hashes)
+        put(np.frombuffer(target.table, np.intc), base + np.flatnonzero(copied), hashes)
 
     def _enter_given(self, origins: Any, numbers: list[tuple[float, str]], leaves: Any) -> None:
         """Enter the numbers and leaves that were appended, by where they come from."""
@@ -150,7 +151,7 @@ class Stretches:
         target, labels, at = self.target, self.source.labels, np.frombuffer(self.at, np.intc)
         places = at[origins].tolist()
         target.numbers.update(zip(places, numbers, strict=True))
-        target._constants.update(zip([key for _, key in numbers], places, strict=True))
+        target.constants.update(zip([key for _, key in numbers], places, strict=True))
         for node in places:
             target.ops[node] = "constant"  # it may be a negated one
         named = {node: labels[leaf] for node, leaf in zip(at[leaves].tolist(), leaves.tolist(), strict=True)}
@@ -192,13 +193,3 @@ def _repeated(hashes: Any) -> Any:
         order = np.argsort(hashes, kind="stable")
         marks[order[1:][hashes[order[1:]] == hashes[order[:-1]]]] = True
     return marks
-
-
-def _enter(table: Any, nodes: Any, slots: Any) -> None:
-    """Enter nodes into a table of hashes: all at once, those whose slot is taken then try the next one."""
-    while len(nodes):
-        slots = slots & len(table) - 1
-        free = table[slots] < 0
-        table[slots[free]] = nodes[free]
-        left = table[slots] != nodes
-        nodes, slots = nodes[left], slots[left] + 1

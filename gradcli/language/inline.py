@@ -16,11 +16,10 @@ from gradcli.graph import Graph, is_simple
 from gradcli.language.calls import counted, row_for
 from gradcli.language.resolved import Name
 from gradcli.language.scope import Place, Scope, Stop
-from gradcli.language.syntax import Expression, Function, Step
+from gradcli.language.syntax import UNARY, Expression, Function, Step
 from gradcli.primitives import BOOLEAN
 
 _RECURSION = "functions are inlined, so recursion has no end; write out the steps"
-UNARY = ("neg", "not")
 _ONE_TO_NINE = "123456789"
 _NOTHING: Mapping[str, int] = MappingProxyType({})
 _NO_NAMES: Mapping[str, Name] = MappingProxyType({})

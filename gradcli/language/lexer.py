@@ -119,15 +119,17 @@ class _Words(dict[str, Token]):
         return token
 
 
-def tokenize(text: str) -> tuple[list[Token], array[int]]:
-    """All tokens, closed by an `end`, and where each starts. Wrong text becomes `bad` tokens: see `explain`."""
-    leading = _LEADING.match(text)
-    first = leading.end() if leading else 0
+def tokenize(text: str, first: int = 0, last: int | None = None) -> tuple[list[Token], array[int]]:
+    """All tokens of a text, or of the lines of it between two places, closed by an `end`, and where each starts. Wrong
+    text becomes `bad` tokens: see `explain`."""
+    last = len(text) if last is None else last
+    leading = _LEADING.match(text, first, last)
+    first = leading.end() if leading else first
     tokens: list[Token] = []
     starts = array("q", (first,))
-    while first < len(text):  # in pieces, so that the words of a long text are never all there
-        seam = _SEAM.search(text, first + _PIECE)
-        end = seam.end() if seam else len(text)
+    while first < last:  # in pieces, so that the words of a long text are never all there
+        seam = _SEAM.search(text, first + _PIECE, last)
+        end = seam.end() if seam else last
         words = _TOKEN.findall(text, first, end)
         tokens += map(_Words().__getitem__, words)
         starts.pop()
@@ -135,6 +137,11 @@ def tokenize(text: str) -> tuple[list[Token], array[int]]:
         first = end
     tokens.append(("end", "", 0, "end"))
     return tokens, starts
+
+
+def is_decimal(text: str) -> bool:
+    """Whether a text is a number as written in nearly all files: without underscores."""
+    return "_" not in text and re.fullmatch(_NUMBER, text) is not None
 
 
 def quoted(text: str) -> str:

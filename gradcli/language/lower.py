@@ -10,20 +10,20 @@ from gradcli.language.inline import Inliner
 from gradcli.language.parser import parse, parse_expression
 from gradcli.language.resolved import ClaimLine, Condition, ExpectLine, Name, Resolved
 from gradcli.language.scope import Place, Scope, Stop, normalised, value_fault
-from gradcli.language.syntax import Bare, Claim, Const, Definition, Domain, Expect, File, Function, NameRef
+from gradcli.language.syntax import Bare, Claim, Const, Definition, Domain, Expect, File, Function, NameRef, Statement
 from gradcli.language.syntax import Output as OutputLine
 from gradcli.language.syntax import Retain as RetainLine
 from gradcli.primitives import callable_rows, new_graph
 from gradcli.source import Source
 
 if TYPE_CHECKING:
-    from gradcli.language.plain import PlainDefinitions
+    from gradcli.language.alike import Run
 
 __all__ = ["ClaimLine", "Condition", "ExpectLine", "Name", "Resolved", "lower"]
 
 _MOST_ERRORS = 20
 _CHARACTERS = 4  # of text for each node of a model and its gradients, at least
-_MANY = 100  # statements from which on those that are plain are read in a loop of their own
+_PATIENCE = 32  # definitions of a run that are read one by one before more of them are tried at once
 _BARE = "value"  # what the output of an expression without a name is called
 
 
@@ -53,56 +53,65 @@ class _Lowerer:
         self.inliner = Inliner(self.scope)
         self.seen: dict[str, int] = {}
         self.last: str | None = None
-        self.bare = sum(isinstance(s, Bare) for s in file.statements)
+        self.statements = [s for block in file.blocks if isinstance(block, tuple) for s in block]
+        self.bare = sum(isinstance(s, Bare) for s in self.statements)
         self.bare_seen = 0
         self.answer: tuple[int, str] | None = None  # of the last expression without a name: its part and label
 
     def run(self) -> Resolved:
-        statements, i = self.file.statements, 0
-        plain = None
-        if len(statements) >= _MANY:
-            from gradcli.language.plain import PlainDefinitions  # not for short texts
-
-            plain = PlainDefinitions(self.inliner, statements)
-        while (i := self.plain(plain, i) if plain else i) < len(statements):
-            statement = statements[i]
-            i += 1
-            try:
-                match statement:
-                    case Definition():
-                        self.last = self.define(statement)
-                    case Const():
-                        self.define_const(statement)
-                    case Function():
-                        self.define_function(statement)
-                    case Bare():
-                        self.last = self.define_value(statement)
-                    case Claim():
-                        self.claim(statement)
-                    case Expect():
-                        self.expect(statement)
-                    case _:
-                        pass  # output, retain and domain mean the last definitions: see finish
-            except Stop:
-                if isinstance(statement, Definition):
-                    self.scope.names.pop(statement.name, None)
-                    self.last = None
-                elif isinstance(statement, Function):
-                    self.scope.broken.add(statement.name)
+        for block in self.file.blocks:
+            if isinstance(block, tuple):
+                for statement in block:
+                    self.read(statement)
+            else:
+                self.read_run(block)
         self.finish()
         self.report()
         return self.model
 
-    def plain(self, plain: PlainDefinitions, i: int) -> int:
-        """The statements from number `i` on that are plain; the number of the one behind them."""
-        end = plain.read(i)
-        if end > i and isinstance(statement := self.file.statements[end - 1], Definition):
-            self.last = statement.name
-        return end
+    def read(self, statement: Statement) -> None:
+        try:
+            match statement:
+                case Definition():
+                    self.last = self.define(statement)
+                case Const():
+                    self.define_const(statement)
+                case Function():
+                    self.define_function(statement)
+                case Bare():
+                    self.last = self.define_value(statement)
+                case Claim():
+                    self.claim(statement)
+                case Expect():
+                    self.expect(statement)
+                case _:
+                    pass  # output, retain and domain mean the last definitions: see finish
+        except Stop:
+            if isinstance(statement, Definition):
+                self.scope.names.pop(statement.name, None)
+                self.last = None
+            elif isinstance(statement, Function):
+                self.scope.broken.add(statement.name)
+
+    def read_run(self, run: Run) -> None:
+        """Definitions that are written alike: at once what is plain, the others one by one; more and more of these
+        where little is plain."""
+        from gradcli.language.bulk import BulkReader  # not for short texts
+
+        bulk, i, again, patience = BulkReader(self.inliner, run, self.label), 0, 0, _PATIENCE
+        while i < len(run):
+            if i >= again:
+                end = bulk.read(i)
+                if end > i:
+                    self.last, i, patience = bulk.name(end - 1), end, _PATIENCE
+                    continue
+                again, patience = i + patience, 2 * patience
+            self.read(run[i])
+            i += 1
 
     def finish(self) -> None:
         """The statements that mean the last definition of a name, wherever they stand."""
-        for statement in self.file.statements:
+        for statement in self.statements:
             if isinstance(statement, Domain):
                 self.domain(statement)
             elif isinstance(statement, RetainLine):
@@ -126,7 +135,7 @@ class _Lowerer:
         """
         part_of = self.model.source.part_of
         found: dict[int, list[str]] = {}
-        for statement in self.file.statements:
+        for statement in self.statements:
             if isinstance(statement, OutputLine):
                 labels = [label for ref in statement.names if (label := self.reference(ref)) is not None]
                 found.setdefault(part_of(statement.start), []).extend(labels)

@@ -6,6 +6,8 @@ a later line that can only begin a statement ends it.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from gradcli.errors import Diagnostic
 from gradcli.language.expressions import WORDS, ExpressionReader, ParseError, Tokens
 from gradcli.language.lexer import quoted, tokenize
@@ -25,9 +27,12 @@ from gradcli.language.syntax import (
     Statement,
     Tolerance,
 )
-from gradcli.language.templates import Templates
 from gradcli.source import Source, Span
 
+if TYPE_CHECKING:
+    from gradcli.language.alike import Run
+
+_MANY = 200  # lines from which on those that are written alike are looked for
 _NAMES_FOLLOW = ("const", "retain", "output")
 
 
@@ -47,48 +52,69 @@ class _Parser:
     def __init__(self, source: Source, functions: frozenset[str]) -> None:
         self.source = source
         self.functions = functions
-        self.at = Tokens(source.text, *tokenize(source.text))
-        self.idle = self.reader = ExpressionReader(self.at, functions)
+        self.at = Tokens(source.text, [], [])
+        self.reader = ExpressionReader(self.at, functions)
         self.broken: set[str] = set()
         self.diagnostics: list[Diagnostic] = []
         self.defining: str | None = None
+        self.bare: Expression | None = None  # the last bare expression, while nothing was computed behind it
 
     def file(self) -> tuple[File, list[Diagnostic]]:
-        at = self.at
+        text = self.source.text
+        blocks: list[tuple[Statement, ...] | Run] = []
+        if text.count("\n") < _MANY:
+            blocks.append(self._statements(0, len(text)))
+        else:
+            from gradcli.language.alike import stretches  # not for short texts
+
+            for stretch in stretches(text):
+                if isinstance(stretch, tuple):
+                    blocks.append(self._statements(*stretch))
+                else:
+                    self._computed_at(stretch.start)
+                    blocks.append(stretch)
+        self.diagnostics.sort(key=lambda d: d.span.start if d.span else 0)
+        return File(tuple(blocks), frozenset(self.broken)), self.diagnostics
+
+    def _statements(self, first: int, last: int) -> tuple[Statement, ...]:
+        """Those of some lines of the text."""
+        at = self._tokens(first, last)
+        idle = self.reader
         statements: list[Statement] = []
-        bare: Expression | None = None  # the last bare expression, while nothing was computed behind it
-        templates = Templates(at)
         i = 0
         while at.kind(i) != "end":
             if at.ends_statement(i):
                 i += 1
                 continue
-            if bare is None and (alike := templates.read(i)):
-                definition, i = alike
-                statements.append(definition)
-                continue
-            computes = self._computes(i)
-            if computes and bare is not None:
-                if self.source.part_of(bare.start) == self.source.part_of(at.starts[i]):
-                    self._report_early(bare)
-                bare = None
+            if self._computes(i):
+                self._computed_at(at.starts[i])
             self.defining = None
-            self.reader = self.idle
-            first = i
+            self.reader = idle
             try:
                 statement, i = self._statement(i)
             except ParseError as fault:
                 i = self._recover(fault)
             else:
-                templates.keep(first, statement, i)
                 statements.append(statement)
                 if isinstance(statement, Bare):
-                    bare = statement.expression
-        self.diagnostics.sort(key=lambda d: d.span.start if d.span else 0)
-        return File(tuple(statements), frozenset(self.broken)), self.diagnostics
+                    self.bare = statement.expression
+        return tuple(statements)
+
+    def _tokens(self, first: int, last: int) -> Tokens:
+        """What is read next: the tokens between two places."""
+        text = self.source.text
+        self.at = Tokens(text, *tokenize(text, first, last))
+        self.reader = ExpressionReader(self.at, self.functions)
+        return self.at
+
+    def _computed_at(self, offset: int) -> None:
+        """Something is computed there: an expression without a name above it, in the same part, has no effect."""
+        if self.bare is not None and self.source.part_of(self.bare.start) == self.source.part_of(offset):
+            self._report_early(self.bare)
+        self.bare = None
 
     def lone_expression(self) -> tuple[Expression | None, list[Diagnostic]]:
-        at = self.at
+        at = self._tokens(0, len(self.source.text))
         i = 1 if at.kind(0) == "newline" else 0
         try:
             if at.kind(i) == "end":

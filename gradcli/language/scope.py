@@ -52,13 +52,19 @@ class Scope:
     @cached_property
     def counts(self) -> dict[str, int]:
         """How often each name is defined."""
-        return dict(Counter([s.name for s in self.file.statements if isinstance(s, Definition | Const)]))
+        names: list[str] = []
+        for block in self.file.blocks:
+            if isinstance(block, tuple):
+                names += [s.name for s in block if isinstance(s, Definition | Const)]
+            else:
+                names += block.names()
+        return dict(Counter(names))
 
     @cached_property
     def lines(self) -> dict[str, list[Place]]:
         """Where each name is defined."""
         found: dict[str, list[Place]] = {}
-        for statement in self.file.statements:
+        for statement in self.file.statements():
             if isinstance(statement, Definition | Const):
                 found.setdefault(statement.name, []).append((statement.name_start, statement.name_end))
         return found
@@ -67,7 +73,9 @@ class Scope:
     def function_lines(self) -> dict[str, Place]:
         return {
             statement.name: (statement.name_start, statement.name_end)
-            for statement in reversed(self.file.statements)
+            for block in reversed(self.file.blocks)
+            if isinstance(block, tuple)
+            for statement in reversed(block)
             if isinstance(statement, Function)
         }
 
@@ -76,7 +84,7 @@ class Scope:
         """Names that some expression of the file uses as variables."""
         return frozenset(
             value
-            for statement in self.file.statements
+            for statement in self.file.statements()
             if isinstance(statement, Definition | Bare)
             for kind, value, _, _ in statement.expression.code
             if kind == "name"
@@ -156,7 +164,7 @@ class Scope:
     def _within_definition(self, name: str, place: Place) -> bool:
         return any(
             isinstance(statement, Definition) and statement.name == name and statement.start <= place[0] < statement.end
-            for statement in self.file.statements
+            for statement in self.file.statements()
         )
 
 

@@ -6,8 +6,14 @@ all a reader needs. Offsets count characters of `Source.text`.
 Annotations are evaluated here: a named tuple compiles each one that is a text, 0.2 ms for these.
 """
 
-from collections.abc import Sequence
-from typing import Any, NamedTuple, TypeAlias
+from collections.abc import Iterator, Sequence
+from itertools import chain
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+
+if TYPE_CHECKING:
+    from gradcli.language.alike import Run
+
+UNARY = ("neg", "not")  # operators with one operand
 
 Item: TypeAlias = tuple[str, Any, int, int]
 """`(kind, value, start, end)`; start to end is the whole sub-expression that ends here, with brackets around it.
@@ -168,7 +174,13 @@ Statement: TypeAlias = Definition | Function | Bare | Const | Retain | Output | 
 
 
 class File(NamedTuple):
-    """All statements that parsed; `broken` are the names whose definitions did not: no later pass shall miss them."""
+    """What parsed, in order: statements in blocks, of which those of a long text may be runs of definitions that make
+    them when they are asked for. `broken` are the names whose definitions did not parse: no later pass shall miss them.
+    """
 
-    statements: tuple[Statement, ...]
+    blocks: "tuple[tuple[Statement, ...] | Run, ...]"
     broken: frozenset[str]
+
+    def statements(self) -> Iterator[Statement]:
+        """All of them, one after the other."""
+        return chain.from_iterable(self.blocks)

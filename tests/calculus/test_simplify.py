@@ -412,7 +412,7 @@ def test_stretches_copy_what_the_loop_copies(monkeypatch):
         loop = taken(graph, roots, monkeypatch, _MANY=10**9)
         for window, pause in ((2, 1), (16, 1), (1000, 4)):
             found = taken(graph, roots, monkeypatch, _MANY=1, _WINDOW=window, _PAUSE=pause, _LONG=1)
-            for name in ("ops", "columns", "numbers", "labels", "_first", "_flat", "_constants", "_leaves", "_looks"):
+            for name in ("ops", "columns", "numbers", "labels", "_first", "_flat", "constants", "_leaves", "_looks"):
                 assert getattr(found, name) == getattr(loop, name), name
             size = len(found)
             for node, op in enumerate(found.ops):

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 import gradcli
 from gradcli.api import Model
 from gradcli.errors import BindingError, ModelError
-from gradcli.language import lower as lowering
 from gradcli.language.inline import canonical
 from gradcli.language.lower import Resolved, _Lowerer, lower
 from gradcli.source import Part, Source
@@ -474,33 +473,3 @@ def test_what_was_read_is_gone_without_a_collection(monkeypatch):
         assert made[0]() is None
     finally:
         gc.enable()
-
-
-PLAIN_OR_NOT = [
-    "x = 2; y = -0.5*x + 1/3; z = y; u = sin(y)*pi; u = u + 1; v = u^2 - -3*4*x; w = where(v > 1, v, x) + max(x, y)",
-    "x = 2; y = x*x; f(t) = t*y; z = f(y) + 1; sin(t) = t; w = sin(z)",
-    "x = 2\ny = x*q\nz = y + r(2)\nt = z + s\ns = 3",
-    "a = 1; b = a + 2; c = 2*3 + 1; d1 = [1, 2]*b; e1 = d(b*a, a); g = not (a < b and b < 4) + 0x",
-    "expect q = 2; a = q + 1; b = a*2 + 1; q = 1",
-    "x = 1; y = x + 1; x@2; output y; y = 2*x - y",
-]
-
-
-@pytest.mark.parametrize("bindings", [{}, {"y": "3", "x": "1"}], ids=["free", "bound"])
-@pytest.mark.parametrize("text", PLAIN_OR_NOT)
-def test_plain_definitions_mean_what_all_others_mean(text, bindings, monkeypatch):
-    found = []
-    for many in (10**9, 1):
-        monkeypatch.setattr(lowering, "_MANY", many)
-        try:
-            model = resolve(text, **bindings)
-        except ModelError as fault:
-            found.append(str(fault))
-            continue
-        names = [(n.label, n.node, n.kind, n.span.start, n.span.end, n.aliases) for n in model.names.values()]
-        graph = model.graph
-        nodes = [(op, graph.arguments(i), graph.starts[i], graph.ends[i]) for i, op in enumerate(graph.ops)]
-        found.append(
-            (names, nodes, graph.labels, graph.numbers, model.outputs, model.aliases, [n.message for n in model.notes])
-        )
-    assert found[0] == found[1]
