@@ -40,7 +40,7 @@ _WORD = rf"""(?:
   | "[^"\r\n]*+"?
   | .
 )"""
-_CORE = re.compile(_WORD, re.VERBOSE | re.DOTALL)
+_CORE = f"(?xs){_WORD}"
 _TOKEN = re.compile(rf"{_WORD}[{_BLANK}]*+{_TAIL}", re.VERBOSE | re.DOTALL)
 _SEAM = re.compile(r"[A-Za-z_0-9)\]]\r?\n(?=[A-Za-z_])")  # where one token surely ends and another begins
 _PIECE = 1 << 16  # characters
@@ -49,7 +49,7 @@ _LEADING = re.compile(rf"\ufeff?{_SPACE}*+{_TAIL}")
 _DIGITS = r"[0-9]++(?:_[0-9]++)*+"
 _MANTISSA = rf"(?:{_DIGITS}(?:\.(?:{_DIGITS})?)?|\.{_DIGITS})"
 _NUMBER = rf"{_MANTISSA}(?:[eE][+-]?{_DIGITS})?"
-_ORDINARY = re.compile(rf"(?:(?P<name>[A-Za-z_][A-Za-z_0-9]*+)|(?P<number>{_NUMBER}))(?={_SPACE}|[#\\]|\Z)")
+_ORDINARY = rf"(?:(?P<name>[A-Za-z_][A-Za-z_0-9]*+)|(?P<number>{_NUMBER}))(?={_SPACE}|[#\\]|\Z)"
 _UNFINISHED = rf"{_MANTISSA}[eE]"
 _PREFIXED = r"0(?:[xX][0-9a-fA-F_]++|[oO][0-7_]++|[bB][01_]++)"
 
@@ -154,12 +154,16 @@ def quoted(text: str) -> str:
 
 def _classify(word: str) -> Token:
     if word.isascii():  # nearly all are quick to tell
-        text = word.rstrip(" ")
-        if text.isidentifier() and text not in _FIXED:
+        text = word.partition("#")[0].rstrip(" ")
+        if kind := _FIXED.get(text):
+            return kind, text, len(text), text
+        if text.isidentifier():
             return "name", text, len(text), "name"
         if text.replace(".", "", 1).isdigit():
             return "number", text, len(text), "number"
-    ordinary = _ORDINARY.match(word)
+    if word[0] in "\r\n" and "\\" not in word:
+        return "newline", "", len(word), "newline"
+    ordinary = re.match(_ORDINARY, word)
     if ordinary:
         width = ordinary.end()
         text = word[:width]
@@ -167,7 +171,7 @@ def _classify(word: str) -> Token:
             return "number", text.replace("_", "") if "_" in text else text, width, "number"
         word_kind = _FIXED.get(text, "name")
         return word_kind, text, width, text if word_kind == "logic" else word_kind
-    core = _CORE.match(word)
+    core = re.match(_CORE, word)
     width = core.end() if core else len(word)
     text = word[:width]
     if kind := _FIXED.get(text):
