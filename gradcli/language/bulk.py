@@ -25,7 +25,7 @@ from gradcli.primitives import CONSTANTS
 from gradcli.source import Span
 
 _FEW = 32  # definitions that are not worth it
-_FIRST, _MOST = 1 << 10, 1 << 18  # definitions looked at at once: twice as many while nothing stops them
+_FIRST, _MOST = 1 << 10, 1 << 14  # definitions looked at at once: twice as many while nothing stops them
 _BITS = 28  # of the number of a node
 _BUILTIN = CONSTANTS.keys() - {"inf", "nan"}  # these may have to be explained
 
