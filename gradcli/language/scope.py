@@ -70,6 +70,15 @@ class Scope:
         return found
 
     @cached_property
+    def extents(self) -> dict[str, list[Place]]:
+        """From where to where each definition of a name goes."""
+        found: dict[str, list[Place]] = {}
+        for statement in self.file.statements():
+            if isinstance(statement, Definition):
+                found.setdefault(statement.name, []).append((statement.start, statement.end))
+        return found
+
+    @cached_property
     def function_lines(self) -> dict[str, Place]:
         return {
             statement.name: (statement.name_start, statement.name_end)
@@ -162,10 +171,7 @@ class Scope:
         )
 
     def _within_definition(self, name: str, place: Place) -> bool:
-        return any(
-            isinstance(statement, Definition) and statement.name == name and statement.start <= place[0] < statement.end
-            for statement in self.file.statements()
-        )
+        return any(start <= place[0] < end for start, end in self.extents.get(name, ()))
 
 
 def normalised(bindings: Mapping[str, str], scope: Scope) -> dict[str, str]:

@@ -244,3 +244,13 @@ def test_a_model_is_the_same_whatever_the_runs(eager):
     whole = parse(text).gradient()
     eager.setattr(parser, "_MANY", 10**6)
     assert parse(text).gradient() == whole
+
+
+def test_each_of_many_names_used_too_early_is_looked_up_once(monkeypatch):
+    text = "\n".join([f"t{i} = t{i + 1}*0.5" for i in range(3000)] + ["t3000 = 1"])
+    made = []
+    anew = Run.__getitem__
+    monkeypatch.setattr(Run, "__getitem__", lambda self, number: made.append(number) or anew(self, number))
+    with pytest.raises(ModelError, match="used on line 1 but defined on line 2"):
+        lower(Source.of(text))
+    assert len(made) < 5 * 3000
