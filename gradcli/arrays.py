@@ -80,7 +80,7 @@ def append(graph: Graph, ops: list[str], counts: Any, operands: Any, starts: Any
 
 
 def decimals(graph: Graph, texts: list[str], starts: Any, ends: Any) -> list[int]:
-    """As `Graph.decimal`, for many that stand in these places."""
+    """The nodes of numbers from their decimals, which stand in these places: as `Graph.constant`, all at once."""
     known, base = graph.constants, len(graph)
     new = {text: i for i, text in reversed(list(enumerate(texts))) if text not in known}  # of two alike the first
     at = sorted(new.values())

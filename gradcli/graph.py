@@ -101,19 +101,6 @@ class Graph:
             self.numbers[node] = (value, key)
         return node
 
-    def decimal(self, text: str, start: int, end: int) -> int:
-        """The node of a number from its decimal, which stands in that place."""
-        node = self.constants.get(text)
-        if node is None:
-            node = self.constants[text] = len(self.ops)
-            self.numbers[node] = (float(text), text)
-            self.ops.append("constant")
-            self._first.append(len(self._flat))
-            self.columns.append(0)
-            self.starts.append(start)
-            self.ends.append(end)
-        return node
-
     def literal(self, items: Iterable[int]) -> int:
         """A column of constants in the text: a leaf of its own, one node per row in `lists`."""
         node = self.leaf(f"\n{len(self.lists)}", column=self.shaped)

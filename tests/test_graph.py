@@ -268,8 +268,11 @@ def test_numbers_that_are_made_at_once_are_those_made_one_by_one():
     one_by_one, at_once = new_graph(shaped=False), new_graph(shaped=False)
     texts = ["2", "0.5", "2", "1e-3", "7", "0.5"]
     for graph in (one_by_one, at_once):
-        graph.decimal("7", 0, 1)
-    nodes = [one_by_one.decimal(text, 10 * i, 10 * i + 1) for i, text in enumerate(texts)]
+        graph.constant(7.0, "7")
+    nodes = []
+    for i, text in enumerate(texts):
+        one_by_one.place = 10 * i, 10 * i + 1
+        nodes.append(one_by_one.constant(float(text), text))
     assert decimals(at_once, texts, 10 * np.arange(6), 10 * np.arange(6) + 1) == nodes
     for name in ("ops", "numbers", "constants", "starts", "ends", "columns"):
         assert getattr(at_once, name) == getattr(one_by_one, name)

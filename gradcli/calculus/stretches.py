@@ -13,6 +13,8 @@ from collections.abc import Callable, Collection, Mapping
 from itertools import compress, repeat
 from typing import Any
 
+import numpy as np
+
 from gradcli.arrays import put
 from gradcli.graph import Graph
 
@@ -48,8 +50,6 @@ class Stretches:
 
     def copy(self, low: int, high: int) -> int:
         """Copy nodes from `low` on, but none from `high` on. Returns the first that is left to the loop, or `high`."""
-        import numpy as np  # not for small graphs
-
         ops, first, flat = self.source.layout()
         nodes = low + np.flatnonzero(np.frombuffer(self.needed, np.bool_)[low:high])
         kinds = np.fromiter(map(self.kinds.get, ops[low:high], repeat(0)), np.uint8, high - low)[nodes - low]
@@ -78,8 +78,6 @@ class Stretches:
     def _numbers(self, nodes: Any, kinds: Any, x: Any) -> tuple[Any, list[tuple[float, str]]]:
         """Where there are numbers, and these; one that is negated is a number. What is there already is left to the
         loop."""
-        import numpy as np
-
         known, constants = self.source.numbers, self.target.constants
         places, negated = np.flatnonzero(kinds == _NUMBER), np.flatnonzero(kinds == self.kinds["neg"])
         inner = list(map(known.get, x[negated].tolist()))
@@ -95,8 +93,6 @@ class Stretches:
 
     def _placed(self, nodes: Any, kinds: Any, x: Any, y: Any) -> tuple[Any, Any]:
         """The two operands in the target, if all that is not left to the loop is copied and new."""
-        import numpy as np
-
         at, new, names = np.frombuffer(self.at, np.intc), kinds & _NEW > 0, kinds == _NAME
         at[nodes[new]] = np.arange(new.sum()) + len(self.target)
         for node, inner in zip(nodes[names].tolist(), x[names].tolist(), strict=True):  # of names, too
@@ -106,8 +102,6 @@ class Stretches:
 
     def _ruled(self, kinds: Any, a: Any, b: Any, looks: Any) -> Any:
         """Where a rule may apply to an operation, or a column is made."""
-        import numpy as np
-
         look = np.frombuffer(bytes(self.looks) + looks.tobytes(), np.uint8)
         first, second = look.take(a, mode="clip"), look.take(b, mode="clip")
         total = first + np.where(kinds & _BINARY, second, np.uint8(_SCALAR))
@@ -115,8 +109,6 @@ class Stretches:
 
     def _known(self, hashes: Any, a: Any, b: Any) -> int:
         """The first operation that the target has already, or may have, being one on the same operands."""
-        import numpy as np
-
         first, flat = np.frombuffer(self.target._first, np.intc), np.frombuffer(self.target._flat, np.intc)
         table = np.frombuffer(self.target.table, np.intc)
         slots, left, found = hashes & len(table) - 1, np.arange(len(hashes)), len(hashes)
@@ -131,8 +123,6 @@ class Stretches:
 
     def _append(self, nodes: Any, kinds: Any, a: Any, b: Any, hashes: Any) -> None:
         """The nodes up to the first that is left to the loop, operations with their place in the table."""
-        import numpy as np
-
         target, new, base = self.target, kinds & _NEW > 0, len(self.target)
         kinds = kinds[new]
         copied, binary = kinds & _COPIED > 0, kinds & _BINARY > 0
@@ -146,8 +136,6 @@ class Stretches:
 
     def _enter_given(self, origins: Any, numbers: list[tuple[float, str]], leaves: Any) -> None:
         """Enter the numbers and leaves that were appended, by where they come from."""
-        import numpy as np
-
         target, labels, at = self.target, self.source.labels, np.frombuffer(self.at, np.intc)
         places = at[origins].tolist()
         target.numbers.update(zip(places, numbers, strict=True))
@@ -166,16 +154,12 @@ def _first(marks: Any) -> int:
 
 def _ordered(kinds: Any, a: Any, b: Any) -> tuple[Any, Any]:
     """Operands that commute in the order of their birth."""
-    import numpy as np
-
     flipped = (a > b) & (kinds & _COMMUTES > 0)
     return np.where(flipped, b, a), np.where(flipped, a, b)
 
 
 def _hashes(ops: list[str], nodes: Any, binary: Any, a: Any, b: Any) -> Any:
     """The hash of each operation, as `Graph.intern` takes it."""
-    import numpy as np
-
     hashes = np.empty(len(nodes), np.int64)
     for alike, operands in ((~binary, (a,)), (binary, (a, b))):
         names = [ops[n] for n in nodes[alike].tolist()]
@@ -186,8 +170,6 @@ def _hashes(ops: list[str], nodes: Any, binary: Any, a: Any, b: Any) -> Any:
 
 def _repeated(hashes: Any) -> Any:
     """Marks for what has the hash of an earlier one."""
-    import numpy as np
-
     marks, ordered = np.zeros(len(hashes), bool), np.sort(hashes)
     if (ordered[1:] == ordered[:-1]).any():  # seldom, and it takes several times as long to see where
         order = np.argsort(hashes, kind="stable")
