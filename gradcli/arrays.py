@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 if TYPE_CHECKING:
     from gradcli.graph import Graph
+    from gradcli.sparse import Sparse
 
 _ROUNDS = 12
 
@@ -35,18 +36,25 @@ def settled(graph: Graph, start: Iterable[int], top: int, down: bool, closed: It
     return None
 
 
-def enter(graph: Graph, nodes: Sequence[int]) -> None:
-    """Enter nodes into the table of those that are interned, in their order."""
-    ops, chosen = graph.ops, np.array(nodes, np.intc)
-    first, operands = _operands(graph, len(graph))
-    counts = first[chosen + 1] - first[chosen]
-    hashes = np.empty(len(chosen), np.int64)
-    for count in np.unique(counts).tolist():
-        alike = counts == count
-        of_these = operands[first[chosen[alike]][:, None] + np.arange(count)].tolist()
-        keys = zip([ops[n] for n in chosen[alike].tolist()], map(tuple, of_these), strict=True)
-        hashes[alike] = np.fromiter(map(hash, keys), np.int64, len(of_these))
-    put(np.frombuffer(graph.table, np.intc), chosen, hashes)
+def enter(graph: Graph, begin: int = 0, end: int | None = None) -> None:
+    """Enter what is interned into the table, operations and numbers, from one node to another."""
+    end = len(graph) if end is None else end
+    ops, table = graph.ops, np.frombuffer(graph.table, np.intc)
+    first, operands = _operands(graph, end)
+    counts = np.diff(first[begin:])
+    for apart in (graph.labels.nodes, graph.numbers.nodes):
+        nodes = np.frombuffer(apart, np.intc)
+        counts[nodes[slice(*np.searchsorted(nodes, (begin, end)))] - begin] = -1
+    numbers = slice(*np.searchsorted(nodes, (begin, end)))
+    put(table, nodes[numbers], hashes(graph.numbers.texts[numbers]))
+    for count in np.unique(counts[counts >= 0]).tolist():
+        alike = begin + np.flatnonzero(counts == count)
+        arguments = operands[first[alike][:, None] + np.arange(count)].tolist()
+        put(table, alike, hashes(zip([ops[n] for n in alike.tolist()], map(tuple, arguments), strict=True)))
+
+
+def hashes(keys: Iterable[Any]) -> Any:
+    return np.fromiter(map(hash, keys), np.int64)
 
 
 def put(table: Any, nodes: Any, hashes: Any) -> None:
@@ -59,10 +67,11 @@ def put(table: Any, nodes: Any, hashes: Any) -> None:
         nodes, slots = nodes[left], slots[left] + 1 & len(table) - 1
 
 
-def append(graph: Graph, ops: list[str], counts: Any, operands: Any, starts: Any, ends: Any,
-           named: dict[int, str]) -> None:  # fmt: skip
+def append(
+    graph: Graph, ops: list[str], counts: Any, operands: Any, starts: Any, ends: Any, names: Any, labels: list[str]
+) -> None:
     """Append scalars: operations, how many operands each has, those of all one after the other, where the places in the
-    text start and end, and the labels of those that are names.
+    text start and end, and which of them are names, with their labels.
 
     No two of them may be the same operation on the same operands, nor one that is there already.
     """
@@ -75,25 +84,48 @@ def append(graph: Graph, ops: list[str], counts: Any, operands: Any, starts: Any
     graph.columns.extend(bytes(len(ops)))
     graph.starts.frombytes(starts.astype(np.intc).tobytes())
     graph.ends.frombytes(ends.astype(np.intc).tobytes())
-    graph.labels.update(named)
-    enter(graph, [node for node in range(before, len(graph)) if node not in named])
+    told(graph.labels, names, labels)
+    enter(graph, before)
 
 
-def decimals(graph: Graph, texts: list[str], starts: Any, ends: Any) -> list[int]:
+def decimals(graph: Graph, texts: list[str], starts: Any, ends: Any) -> Any:
     """The nodes of numbers from their decimals, which stand in these places: as `Graph.constant`, all at once."""
-    known, base = graph.constants, len(graph)
-    new = {text: i for i, text in reversed(list(enumerate(texts))) if text not in known}  # of two alike the first
-    at = sorted(new.values())
-    nodes, new_texts = range(base, base + len(at)), [texts[i] for i in at]
-    known.update(zip(new_texts, nodes, strict=True))
-    graph.numbers.update(zip(nodes, zip(map(float, new_texts), new_texts, strict=True), strict=True))
+    graph.reserve(len(texts))
+    found, base, new = known(graph, texts), len(graph), dict[str, int]()
+    missing = np.flatnonzero(found < 0)
+    for i in missing.tolist():
+        new.setdefault(texts[i], i)
+    at, added = list(new.values()), list(new)
     _, first, flat = graph.layout()
     graph.ops += ["constant"] * len(at)
     first.extend([len(flat)] * len(at))
     graph.columns.extend(bytes(len(at)))
     graph.starts.extend(starts[at].tolist())
     graph.ends.extend(ends[at].tolist())
-    return [known[text] for text in texts]
+    told(graph.numbers, base + np.arange(len(at)), added)
+    graph.numbers.floats.extend(map(float, added))
+    enter(graph, base)
+    places = dict(zip(added, range(base, len(graph)), strict=True))
+    found[missing] = [places[texts[i]] for i in missing.tolist()]
+    return found
+
+
+def known(graph: Graph, texts: list[str]) -> Any:
+    """The nodes of numbers as written, -1 where there is none."""
+    found = np.frombuffer(graph.table, np.intc)[hashes(texts) & len(graph.table) - 1]
+    for i in np.flatnonzero(found >= 0).tolist():  # few, while the table is half empty
+        found[i] = graph.find_number(texts[i])
+    return found
+
+
+def told(items: Sparse[Any], nodes: Any, texts: list[str]) -> None:
+    """Add the texts of nodes, which are in order and behind all that have one."""
+    if len(nodes):
+        places = np.full(nodes[-1] + 1 - len(items.places), -1, np.intc)
+        places[nodes - len(items.places)] = len(items.nodes) + np.arange(len(nodes))
+        items.places.frombytes(places.tobytes())
+        items.nodes.frombytes(nodes.astype(np.intc).tobytes())
+        items.texts += texts
 
 
 def _operands(graph: Graph, count: int) -> tuple[Any, Any]:

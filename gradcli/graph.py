@@ -15,6 +15,8 @@ from array import array
 from collections.abc import Callable, Iterable
 from copy import copy
 
+from gradcli.sparse import Constants, Labels
+
 _ROOM = 1024
 _MANY = 10_000  # nodes from which on whole arrays are marked at once
 OF_ONE_ROW = frozenset(("gather", "min_rows", "max_rows", "prod_rows"))
@@ -52,11 +54,10 @@ class Graph:
         self.columns = bytearray()
         self.starts = array("i")
         self.ends = array("i")
-        self.numbers: dict[int, tuple[float, str]] = {}
+        self.numbers = Constants()
         self.lists: dict[int, tuple[int, ...]] = {}
-        self.labels: dict[int, str] = {}
+        self.labels = Labels()
         self.place = (-1, -1)
-        self.constants: dict[str, int] = {}
         self._leaves: dict[str, int] = {}
         self.table = array("i", (-1,)) * _ROOM
         self._limit = _ROOM // 2
@@ -95,10 +96,13 @@ class Graph:
     def constant(self, value: float, text: str | None = None) -> int:
         """The node of a number; `text` is the decimal as written, kept for exact evaluation."""
         key = repr(value) if text is None else text
-        node = self.constants.get(key)
-        if node is None:
-            node = self.constants[key] = self._append("constant", 0)
-            self.numbers[node] = (value, key)
+        slot = self._slot_of(key)
+        node = self.table[slot]
+        if node < 0:
+            node = self.table[slot] = self._append("constant", 0)
+            self.numbers.add(node, value, key)
+            if node > self._limit:
+                self._resize(4 * len(self.table))
         return node
 
     def literal(self, items: Iterable[int]) -> int:
@@ -111,7 +115,7 @@ class Graph:
         node = self._leaves.get(label)
         if node is None:
             node = self._leaves[label] = self._append("leaf", int(column))
-            self.labels[node] = label
+            self.labels.add(node, label)
         return node
 
     def name(self, inner: int, label: str) -> int:
@@ -124,7 +128,7 @@ class Graph:
         start, end = self.place
         self.starts.append(start)
         self.ends.append(end)
-        self.labels[node] = label
+        self.labels.add(node, label)
         return node
 
     def add(self, op: str, *arguments: int) -> int:
@@ -146,27 +150,14 @@ class Graph:
         return self.intern(op, arguments, column)
 
     def intern(self, op: str, arguments: tuple[int, ...], column: int) -> int:
-        ops, first, table = self.ops, self._first, self.table
-        mask = len(table) - 1
-        slot = hash((op, arguments)) & mask
-        node = table[slot]
-        while node >= 0:
-            if ops[node] == op and tuple(self._flat[first[node] : first[node + 1]]) == arguments:
-                return node
-            slot = (slot + 1) & mask
-            node = table[slot]
-        node = len(ops)
-        ops.append(op)
-        for a in arguments:  # half the time of `extend`
-            self._flat.append(a)
-        first.append(len(self._flat))
-        self.columns.append(column)
-        start, end = self.place
-        self.starts.append(start)
-        self.ends.append(end)
-        table[slot] = node
-        if node > self._limit:
-            self._resize(4 * len(table))
+        slot = self._slot(op, arguments)
+        node = self.table[slot]
+        if node < 0:
+            for a in arguments:  # half the time of `extend`
+                self._flat.append(a)
+            node = self.table[slot] = self._append(op, column)
+            if node > self._limit:
+                self._resize(4 * len(self.table))
         return node
 
     def interner(self) -> Callable[[str, tuple[int, ...], int, int, int], int]:
@@ -208,29 +199,46 @@ class Graph:
     def _resize(self, size: int) -> None:
         self.table = table = array("i", (-1,)) * size
         self._limit = size // 2
-        skip = self.labels.keys() | self.numbers.keys()
         if len(self.ops) >= _MANY:
             from gradcli.arrays import enter  # not for small graphs
 
-            enter(self, [node for node in range(len(self.ops)) if node not in skip])
+            enter(self)
             return
         for node, op in enumerate(self.ops):
-            if node not in skip:
-                slot = hash((op, tuple(self.arguments(node)))) & (size - 1)
-                while table[slot] >= 0:
-                    slot = (slot + 1) & (size - 1)
-                table[slot] = node
+            if op == "constant":
+                table[self._slot_of(self.numbers[node][1])] = node
+            elif op not in ("leaf", "name"):
+                table[self._slot(op, tuple(self.arguments(node)))] = node
 
-    def find(self, op: str, arguments: tuple[int, ...]) -> int:
-        """The node of an operation on these operands; -1 where there is none."""
-        ops, first, table = self.ops, self._first, self.table
+    def _slot(self, op: str, arguments: tuple[int, ...]) -> int:
+        """Where the table has the node of an operation on these operands, or has room for it."""
+        ops, first, flat, table = self.ops, self._first, self._flat, self.table
         mask = len(table) - 1
         slot = hash((op, arguments)) & mask
         while (node := table[slot]) >= 0:
-            if ops[node] == op and tuple(self._flat[first[node] : first[node + 1]]) == arguments:
-                return node
+            if ops[node] == op and tuple(flat[first[node] : first[node + 1]]) == arguments:
+                break
             slot = (slot + 1) & mask
-        return -1
+        return slot
+
+    def _slot_of(self, text: str) -> int:
+        """The same for a number."""
+        ops, numbers, table = self.ops, self.numbers, self.table
+        mask = len(table) - 1
+        slot = hash(text) & mask
+        while (node := table[slot]) >= 0:
+            if ops[node] == "constant" and numbers[node][1] == text:
+                break
+            slot = (slot + 1) & mask
+        return slot
+
+    def find(self, op: str, arguments: tuple[int, ...]) -> int:
+        """The node of an operation on these operands; -1 where there is none."""
+        return self.table[self._slot(op, arguments)]
+
+    def find_number(self, text: str) -> int:
+        """The node of a number as written; -1 where there is none."""
+        return self.table[self._slot_of(text)]
 
     def number(self, node: int) -> float | None:
         """The value of a constant node, or None."""

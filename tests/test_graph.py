@@ -253,8 +253,8 @@ def test_nodes_that_are_entered_at_once_are_found_like_those_of_the_loop(monkeyp
     monkeypatch.setattr("gradcli.graph._MANY", 0)
     for size in (1 << 13, 1 << 14, 1 << 18):  # nearly full, and nearly empty
         graph.table = array("i", (-1,)) * size
-        enter(graph, interned[:100])
-        enter(graph, interned[100:])
+        enter(graph, 0, 100)
+        enter(graph, 100)
         assert [graph.find(graph.ops[n], tuple(graph.arguments(n))) for n in interned] == interned
         assert graph.find("add", (0, 10**6)) == -1
     before = len(graph)
@@ -273,7 +273,8 @@ def test_numbers_that_are_made_at_once_are_those_made_one_by_one():
     for i, text in enumerate(texts):
         one_by_one.place = 10 * i, 10 * i + 1
         nodes.append(one_by_one.constant(float(text), text))
-    assert decimals(at_once, texts, 10 * np.arange(6), 10 * np.arange(6) + 1) == nodes
-    for name in ("ops", "numbers", "constants", "starts", "ends", "columns"):
+    assert decimals(at_once, texts, 10 * np.arange(6), 10 * np.arange(6) + 1).tolist() == nodes
+    assert [at_once.find_number(text) for text in texts] == nodes
+    for name in ("ops", "numbers", "starts", "ends", "columns"):
         assert getattr(at_once, name) == getattr(one_by_one, name)
     assert at_once.add("mul", nodes[0], nodes[1]) == one_by_one.add("mul", nodes[0], nodes[1])

@@ -161,11 +161,11 @@ class _Sweep:
     def _times(self, g: int, factor: int, start: int, end: int) -> _Flow:
         """As `passed`: neither a factor that could be merged nor a quotient that could cancel is left alone."""
         graph = self.graph
-        numbers, c = graph.numbers, g if g >= 0 else ~g
-        if factor not in numbers or not is_simple(numbers[factor][0]):
-            if c in numbers and numbers[c][0] == 1.0:
+        ops, c = graph.ops, g if g >= 0 else ~g
+        if ops[factor] != "constant" or not is_simple(graph.numbers[factor][0]):
+            if ops[c] == "constant" and graph.number(c) == 1.0:
                 return factor if g >= 0 else ~factor
-            if graph.ops[c] != "div":
+            if ops[c] != "div":
                 c = self.intern("mul", (c, factor), graph.columns[c] | graph.columns[factor], start, end)
                 return c if g >= 0 else ~c
         graph.place = (start, end)

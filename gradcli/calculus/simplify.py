@@ -103,7 +103,7 @@ class Machine(Graph):
                 at[node] = at[flat[low]]
                 continue
             if not operands or look not in _STAYS or (look in _WITH_CONSTANT and op in _ASK):
-                at[node] = self._number(numbers[node]) if op == "constant" else self._by_rules(graph, node, at)
+                at[node] = self._number(*numbers[node]) if op == "constant" else self._by_rules(graph, node, at)
                 if table is not self.table:
                     table, mask = self.table, len(self.table) - 1
                 continue
@@ -122,16 +122,11 @@ class Machine(Graph):
                 looks.append(_OTHER if op in _NOTICED else _COLUMN if look >= _COLUMN else _SCALAR)
             at[node] = found
 
-    def _number(self, number: tuple[float, str]) -> int:
-        """The node of a constant: a value and its text."""
-        node = self.constants.get(number[1])
-        if node is None:
-            node = self.constants[number[1]] = len(self.ops)
-            self.ops.append("constant")
-            self._first.append(len(self._flat))
-            self.columns.append(0)
-            self.numbers[node] = number
-            self._looks.append(self._look(node))
+    def _number(self, value: float, text: str) -> int:
+        """The node of a constant, which is looked at."""
+        node = self.constant(value, text)
+        if node == len(self._looks):
+            self._looks.append(_look_of_number(value))
         return node
 
     def _by_rules(self, graph: Graph, node: int, at: array[int]) -> int:
@@ -139,7 +134,7 @@ class Machine(Graph):
         looks, before = self._looks, len(self.ops)
         if graph.ops[node] == "neg" and looks[a := at[graph.arguments(node)[0]]] == _CONSTANT:
             value = -self.numbers[a][0]
-            return self._number((value, repr(value)))
+            return self._number(value, repr(value))
         steps = _steps(graph.ops[node])
         if steps is not None and looks[a := at[graph.arguments(node)[0]]] in _UNSEEN:
             made = self._follow(steps, a)

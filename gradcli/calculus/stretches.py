@@ -10,12 +10,12 @@ from __future__ import annotations
 from array import array
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping
-from itertools import compress, repeat
+from itertools import repeat
 from typing import Any
 
 import numpy as np
 
-from gradcli.arrays import put
+from gradcli.arrays import hashes, known, put, told
 from gradcli.graph import Graph
 
 # What there is to know of an operation; nothing where it goes by rules.
@@ -55,41 +55,44 @@ class Stretches:
         kinds = np.fromiter(map(self.kinds.get, ops[low:high], repeat(0)), np.uint8, high - low)[nodes - low]
         places = np.frombuffer(first, np.intc)[nodes]
         x, y = (np.frombuffer(flat, np.intc).take(places + i, mode="clip") for i in (0, 1))
-        places, numbers = self._numbers(nodes, kinds, x)
+        places, values, texts = self._numbers(nodes, kinds, x)
         kinds[(kinds == _LEAF) & np.frombuffer(self.source.columns, np.bool_)[nodes]] = 0
         looks = np.where(kinds & _NOTICED, np.uint8(_OTHER), np.uint8(_SCALAR))
-        looks[places] = [self.look_of(value) for value, _ in numbers]
+        looks[places] = list(map(self.look_of, values))
         looks = looks[kinds & _NEW > 0]
         a, b = self._placed(nodes, kinds, x, y)
         stop = _first((kinds == 0) | self._ruled(kinds, a, b, looks))
         where = np.flatnonzero(kinds[:stop] & _COPIED)
         a, b = _ordered(kinds[where], a[where], b[where])
-        hashes = _hashes(ops, nodes[where], kinds[where] & _BINARY > 0, a, b)
-        end = min(_first(_repeated(hashes)), self._known(hashes, a, b))
+        keys = _hashes(ops, nodes[where], kinds[where] & _BINARY > 0, a, b)
+        end = min(_first(_repeated(keys)), self._known(keys, a, b))
         stop = int(where[end]) if end < len(where) else stop
-        self._append(nodes[:stop], kinds[:stop], a[:end], b[:end], hashes[:end])
+        self._append(nodes[:stop], kinds[:stop], a[:end], b[:end], keys[:end])
         self.looks += looks[: len(self.target) - len(self.looks)].tobytes()
-        kept = places < stop
-        self._enter_given(
-            nodes[places[kept]], list(compress(numbers, kept.tolist())), nodes[:stop][kinds[:stop] == _LEAF]
-        )
+        count = int(np.searchsorted(places, stop))
+        self._enter_numbers(nodes[places[:count]], values[:count], texts[:count])
+        self._enter_leaves(nodes[:stop][kinds[:stop] == _LEAF])
         return int(nodes[stop]) if stop < len(nodes) else high
 
-    def _numbers(self, nodes: Any, kinds: Any, x: Any) -> tuple[Any, list[tuple[float, str]]]:
+    def _numbers(self, nodes: Any, kinds: Any, x: Any) -> tuple[Any, list[float], list[str]]:
         """Where there are numbers, and these; one that is negated is a number. What is there already is left to the
         loop."""
-        known, constants = self.source.numbers, self.target.constants
-        places, negated = np.flatnonzero(kinds == _NUMBER), np.flatnonzero(kinds == self.kinds["neg"])
-        inner = list(map(known.get, x[negated].tolist()))
-        numbers = [known[node] for node in nodes[places].tolist()]
-        numbers += [(-number[0], repr(-number[0])) for number in inner if number]
-        places = np.append(places, negated[[number is not None for number in inner]])
-        kinds[places] = _NUMBER
-        keys = [key for _, key in numbers]
-        if len(set(keys)) < len(keys) or not constants.keys().isdisjoint(keys):
-            counts = Counter(keys)
-            kinds[places[[key in constants or counts[key] > 1 for key in keys]]] = 0
-        return places, numbers
+        numbers, given = self.source.numbers, kinds == _NUMBER
+        negated = np.flatnonzero(kinds == self.kinds["neg"])
+        kinds[negated[[a in numbers for a in x[negated].tolist()]]] = _NUMBER
+        places = np.flatnonzero(kinds == _NUMBER)
+        given = given[places]
+        at = np.frombuffer(numbers.places, np.intc)[np.where(given, nodes[places], x[places])].tolist()
+        values, texts = [numbers.floats[i] for i in at], [numbers.texts[i] for i in at]
+        for i in np.flatnonzero(~given).tolist():
+            values[i] = -values[i]
+            texts[i] = repr(values[i])
+        left = known(self.target, texts) >= 0
+        if len(set(texts)) < len(texts):
+            counts = Counter(texts)
+            left |= np.array([counts[text] > 1 for text in texts])
+        kinds[places[left]] = 0
+        return places, values, texts
 
     def _placed(self, nodes: Any, kinds: Any, x: Any, y: Any) -> tuple[Any, Any]:
         """The two operands in the target, if all that is not left to the loop is copied and new."""
@@ -107,21 +110,21 @@ class Stretches:
         total = first + np.where(kinds & _BINARY, second, np.uint8(_SCALAR))
         return (kinds & _COPIED > 0) & (total + (kinds & _ASKS > 0) > _CONSTANT)
 
-    def _known(self, hashes: Any, a: Any, b: Any) -> int:
+    def _known(self, keys: Any, a: Any, b: Any) -> int:
         """The first operation that the target has already, or may have, being one on the same operands."""
         first, flat = np.frombuffer(self.target._first, np.intc), np.frombuffer(self.target._flat, np.intc)
         table = np.frombuffer(self.target.table, np.intc)
-        slots, left, found = hashes & len(table) - 1, np.arange(len(hashes)), len(hashes)
+        slots, left, found = keys & len(table) - 1, np.arange(len(keys)), len(keys)
         while len(left) and len(flat):
             taken = table[slots] >= 0
             slots, left = slots[taken], left[taken]
             node = table[slots]
             same = (flat.take(first[node], mode="clip") == a[left]) & (flat[first[node + 1] - 1] == b[left])
-            found = min(found, *left[same][:1].tolist(), len(hashes))
+            found = min(found, *left[same][:1].tolist(), len(keys))
             slots = slots + 1 & len(table) - 1
         return found
 
-    def _append(self, nodes: Any, kinds: Any, a: Any, b: Any, hashes: Any) -> None:
+    def _append(self, nodes: Any, kinds: Any, a: Any, b: Any, keys: Any) -> None:
         """The nodes up to the first that is left to the loop, operations with their place in the table."""
         target, new, base = self.target, kinds & _NEW > 0, len(self.target)
         kinds = kinds[new]
@@ -132,19 +135,23 @@ class Stretches:
         both = np.stack((np.ones(len(a), bool), binary[copied]), 1)
         target._flat.frombytes(np.stack((a, b), 1)[both].tobytes())
         target.columns += bytes(len(kinds))
-        put(np.frombuffer(target.table, np.intc), base + np.flatnonzero(copied), hashes)
+        put(np.frombuffer(target.table, np.intc), base + np.flatnonzero(copied), keys)
 
-    def _enter_given(self, origins: Any, numbers: list[tuple[float, str]], leaves: Any) -> None:
-        """Enter the numbers and leaves that were appended, by where they come from."""
-        target, labels, at = self.target, self.source.labels, np.frombuffer(self.at, np.intc)
-        places = at[origins].tolist()
-        target.numbers.update(zip(places, numbers, strict=True))
-        target.constants.update(zip([key for _, key in numbers], places, strict=True))
-        for node in places:
+    def _enter_numbers(self, origins: Any, values: list[float], texts: list[str]) -> None:
+        """Enter the numbers that were appended, by where they come from."""
+        target, nodes = self.target, np.frombuffer(self.at, np.intc)[origins]
+        for node in nodes.tolist():
             target.ops[node] = "constant"  # it may be a negated one
-        named = {node: labels[leaf] for node, leaf in zip(at[leaves].tolist(), leaves.tolist(), strict=True)}
-        target.labels |= named
-        target._leaves |= {label: node for node, label in named.items()}
+        told(target.numbers, nodes, texts)
+        target.numbers.floats.extend(values)
+        put(np.frombuffer(target.table, np.intc), nodes, hashes(texts))
+
+    def _enter_leaves(self, leaves: Any) -> None:
+        """Enter the leaves that were appended, by where they come from."""
+        target, nodes = self.target, np.frombuffer(self.at, np.intc)[leaves]
+        labels = [self.source.labels[leaf] for leaf in leaves.tolist()]
+        told(target.labels, nodes, labels)
+        target._leaves |= zip(labels, nodes.tolist(), strict=True)
 
 
 def _first(marks: Any) -> int:
@@ -160,18 +167,18 @@ def _ordered(kinds: Any, a: Any, b: Any) -> tuple[Any, Any]:
 
 def _hashes(ops: list[str], nodes: Any, binary: Any, a: Any, b: Any) -> Any:
     """The hash of each operation, as `Graph.intern` takes it."""
-    hashes = np.empty(len(nodes), np.int64)
+    found = np.empty(len(nodes), np.int64)
     for alike, operands in ((~binary, (a,)), (binary, (a, b))):
         names = [ops[n] for n in nodes[alike].tolist()]
         keys = zip(names, zip(*(each[alike].tolist() for each in operands), strict=True), strict=True)
-        hashes[alike] = np.fromiter(map(hash, keys), np.int64, len(names))
-    return hashes
+        found[alike] = hashes(keys)
+    return found
 
 
-def _repeated(hashes: Any) -> Any:
+def _repeated(keys: Any) -> Any:
     """Marks for what has the hash of an earlier one."""
-    marks, ordered = np.zeros(len(hashes), bool), np.sort(hashes)
+    marks, ordered = np.zeros(len(keys), bool), np.sort(keys)
     if (ordered[1:] == ordered[:-1]).any():  # seldom, and it takes several times as long to see where
-        order = np.argsort(hashes, kind="stable")
-        marks[order[1:][hashes[order[1:]] == hashes[order[:-1]]]] = True
+        order = np.argsort(keys, kind="stable")
+        marks[order[1:][keys[order[1:]] == keys[order[:-1]]]] = True
     return marks

@@ -67,10 +67,9 @@ def _row(graph: Graph, nodes: Sequence[int], values: dict[str, Any], row: int) -
 @contextmanager
 def nudged(graph: Graph, node: int, text: str) -> Iterator[None]:
     """A constant moved by what its rounding may hide, for the time of an evaluation."""
-    value, _ = graph.numbers[node]
     moved = Context(prec=significant(text) + 40).add(Decimal(text.replace("_", "")), uncertainty(text))
-    graph.numbers[node] = (value, str(moved))
+    graph.numbers.spell(node, str(moved))
     try:
         yield
     finally:
-        graph.numbers[node] = (value, text)
+        graph.numbers.spell(node, text)

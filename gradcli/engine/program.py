@@ -26,7 +26,6 @@ _REDUCES = {
 Instruction = tuple[str, int, tuple[int, ...]]  # operation, target register, argument registers
 Place = tuple[str, int]  # a register before they are numbered: s(calar), i(nput), o(utput), f(loat), c(ondition)
 Step = tuple[str, Place, tuple[Place, ...]]
-_Given = tuple[list[tuple[int, float]], list[tuple[int, str]], int]
 
 
 @dataclass(frozen=True)
@@ -54,6 +53,20 @@ class Code:
             low = high
 
 
+@dataclass(frozen=True)
+class Constants:
+    """Numbers and the scalar registers that they are in, as the bytes of flat arrays. Iterates over pairs of them."""
+
+    registers: bytes = b""
+    values: bytes = b""
+
+    def __iter__(self) -> Iterator[tuple[int, float]]:
+        return zip(array("i", self.registers), array("d", self.values), strict=True)
+
+
+_Given = tuple[Constants, list[tuple[int, str]], int]
+
+
 class Phase(NamedTuple):
     """`scalars` run once, `columns` once a block, then `reductions`: (ufunc, source register, target scalar).
 
@@ -77,7 +90,7 @@ class Program:
     into at once, scalars and columns, outputs not counted.
     """
 
-    constants: tuple[tuple[int, float], ...]
+    constants: Constants
     scalar_inputs: tuple[tuple[int, str], ...]
     column_inputs: tuple[str, ...]
     rows_register: int
@@ -193,19 +206,21 @@ class _Scheduler:
 
         They are filled before the first phase, so none of them is ever taken for something else.
         """
-        graph, rows = self.graph, -1
-        constants: list[tuple[int, float]] = []
+        ops, numbers, labels, rows = self.graph.ops, self.graph.numbers, self.graph.labels, -1
+        registers, values = array("i"), array("d")
         leaves: list[tuple[int, str]] = []
+        register = -1
         for register, node in enumerate(nodes):
             self.scalar_at[node] = register
-            if node in graph.numbers:
-                constants.append((register, graph.numbers[node][0]))
-            elif node in graph.labels:
-                leaves.append((register, graph.labels[node]))
+            if ops[node] == "constant":
+                registers.append(register)
+                values.append(numbers.floats[numbers.places[node]])
+            elif ops[node] == "leaf":
+                leaves.append((register, labels[node]))
             else:
                 rows = register
-        self.given_count = self.scalar_pool.count = len(constants) + len(leaves) + (rows >= 0)
-        return constants, leaves, rows
+        self.given_count = self.scalar_pool.count = register + 1
+        return Constants(registers.tobytes(), values.tobytes()), leaves, rows
 
     def _columns_of(self, level: int) -> list[int]:
         """The columns that the pass of this level computes, in order."""
@@ -345,7 +360,7 @@ class _Scheduler:
             output += graph.columns[root]
         constants, leaves, rows = given
         return Program(
-            constants=tuple(constants),
+            constants=constants,
             scalar_inputs=tuple(leaves),
             column_inputs=tuple([graph.labels[node] for node in self.inputs]),
             rows_register=rows,

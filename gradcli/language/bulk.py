@@ -349,14 +349,13 @@ class _Nodes:
         words = [reader.words[i] for i in reader.heads[begin:stop].tolist()]
         labels = [reader.label(word) for word in words] if reader.often.any() else words
         ops = [reader.rows[i] for i in self.row[new].tolist()]
-        named = dict(zip(names.tolist(), labels, strict=True))
         counts = (operands >= 0).sum(axis=1)
-        append(reader.graph, ops, counts, operands[operands >= 0], self.start[new], self.end[new], named)
+        append(reader.graph, ops, counts, operands[operands >= 0], self.start[new], self.end[new], names, labels)
         model, offsets = reader.scope.model, reader.run.offsets[begin:stop].tolist()
         source, new_span = model.source, tuple.__new__  # a third of the time of `Span(...)`
         records = [
             Name(label, node, "intermediate", new_span(Span, (source, start, start + len(word))))
-            for (node, label), word, start in zip(named.items(), words, offsets, strict=True)
+            for node, label, word, start in zip(names.tolist(), labels, words, offsets, strict=True)
         ]
         reader.scope.names.update(zip(words, records, strict=True))
         model.names.update(zip(labels, records, strict=True))

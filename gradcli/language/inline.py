@@ -64,7 +64,7 @@ class Inliner:
     def _run(self, frame: _Frame, placed: bool) -> bool:
         """A body up to the next call of a function of the file, whose frame is then the last one; False at its end."""
         graph, stack, scope, parameters = self.graph, self.stack, self.scope, frame.parameters
-        numbers, intern, push, pop = graph.numbers, graph.intern, stack.append, stack.pop
+        ops, intern, push, pop = graph.ops, graph.intern, stack.append, stack.pop
         names = scope.names if scope.checking or not scope.only_checked else _NO_NAMES  # those need no look-up
         _, tokens, starts, at, _, _ = frame.expression
         for kind, value, token, first, last in frame.rest:
@@ -84,7 +84,7 @@ class Inliner:
                 b = pop()
                 if value in UNARY:
                     push(intern(value, (b,), 0) if graph.simple(b) is None else self.operation(value, [b]))
-                elif b in numbers and stack[-1] in numbers:
+                elif ops[b] == "constant" == ops[stack[-1]]:
                     push(self.operation(value, [pop(), b]))
                 else:
                     push(intern(value, (pop(), b), 0))
