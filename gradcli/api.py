@@ -102,12 +102,12 @@ class Model:
     @property
     def leaves(self) -> tuple[str, ...]:
         """Names with a value of their own that a gradient may be asked for."""
-        return tuple(n.label for n in self.resolved.names.values() if n.kind in ("leaf", "free"))
+        return tuple(n.label for n in self.resolved.names.inputs() if n.kind != "const")
 
     @cached_property
     def point(self) -> dict[str, Number]:
         """The values that the text itself gives, by name: floats, or (rows,) arrays."""
-        found = {n.label: n.default for n in self.resolved.names.values() if n.default is not None}
+        found = {n.label: n.default for n in self.resolved.names.inputs() if n.default is not None}
         values = dict(zip(found, evaluate_constants(self.resolved, found.values(), self.literals), strict=True))
         for label, value in self._given.items():
             values[self.find(label).label] = as_number(label, value)
@@ -180,11 +180,8 @@ class Model:
         for label in labels[1:]:
             node = graph.add("d", node, resolved.names[label].node)
         name = f"d({', '.join(labels)})"
-        names = {
-            **resolved.names,
-            name: Name(name, graph.name(node, name), "intermediate", resolved.names[labels[0]].span),
-        }
-        return Model(replace(resolved, graph=graph, names=names, outputs=[name]), self._given)
+        record = Name(name, graph.name(node, name), "intermediate", resolved.names[labels[0]].span)
+        return Model(replace(resolved, graph=graph, names=resolved.names.plus(record), outputs=[name]), self._given)
 
 
 def match_names(pattern: str, names: Iterable[str]) -> list[str]:

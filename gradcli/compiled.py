@@ -71,7 +71,7 @@ class Program:
         self._bound: dict[str, str] = {}  # names that were given a value before: a search takes as long as a run of few
         self._lock = threading.Lock()
         marks = resolved.graph.reachable([resolved.names[n].node for n in (self.output, *self.show)])
-        leaves = [n for n in resolved.names.values() if n.kind != "intermediate" and marks[n.node]]
+        leaves = [n for n in resolved.names.inputs() if marks[n.node]]
         self.needed = {n.label: n for n in leaves}  # what must have a value
         self.literals = frozenset(resolved.graph.labels[n] for n in resolved.graph.lists if marks[n])
 

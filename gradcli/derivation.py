@@ -231,7 +231,7 @@ def _asked(model: Model, wrt: Sequence[str] | None, no_grad: Sequence[str]) -> l
         return found
     leaves = [n for n in model.leaves if n not in set(no_grad)]
     if not leaves:
-        constant = next((n for n in model.resolved.names.values() if n.kind == "const"), None)
+        constant = next((n for n in model.resolved.names.inputs() if n.kind == "const"), None)
         if constant is not None and not no_grad:
             raise no_gradient(model, constant.label, no_grad)
         raise BindingError.of(f"{model.source.name} has no leaf to differentiate by",

@@ -69,7 +69,7 @@ def _leaves(program: Program, values: Mapping[str, Number]) -> dict[str, Any]:
     resolved = program.model.resolved
     graph = resolved.graph
     leaves: dict[str, Any] = {n: v if isinstance(v, float) else v.tolist() for n, v in values.items()}
-    constant = {n.label: n.default for n in resolved.names.values() if n.default is not None and n.label in leaves}
+    constant = {n.label: n.default for n in resolved.names.inputs() if n.default is not None and n.label in leaves}
     known, at = specialise(graph, (), constant.values())
     for label, node in constant.items():
         if not isinstance(leaves[label], float) or program.model.point.get(label) != leaves[label]:

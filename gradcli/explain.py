@@ -117,7 +117,7 @@ def feeding(program: Program, name: Name) -> list[str]:
     """The leaves that require grad and feed a name."""
     resolved = program.model.resolved
     marks = resolved.graph.reachable((name.node,))
-    leaves = (n for n in resolved.names.values() if n.kind in ("leaf", "free"))
+    leaves = (n for n in resolved.names.inputs() if n.kind != "const")
     return [n.label for n in leaves if marks[n.node] and program.requires[n.node]]
 
 
@@ -135,7 +135,7 @@ def cut(model: Model, name: Name, no_grad: Iterable[str]) -> Reason:
     for node in range(name.node, -1, -1):
         if marks[node] and not live[node] and any(live[a] for a in graph.arguments(node)):
             return _ended(model, node, [bool(live[a]) for a in graph.arguments(node)])
-    feeders = [n for n in model.resolved.names.values() if n.kind != "intermediate" and marks[n.node]]
+    feeders = [n for n in model.resolved.names.inputs() if marks[n.node]]
     return _fed_by(name, [n for n in feeders if n.label in off], [n for n in feeders if n.kind == "const"])
 
 

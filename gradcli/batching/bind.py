@@ -32,7 +32,7 @@ class Bound:
 
     def unbound(self, values: Mapping[str, str]) -> list[str]:
         """Leaves that keep the value of the model: no column and no one of `values` gives them another."""
-        names = self.model.resolved.names.values()
+        names = self.model.resolved.names.inputs()
         return [n.label for n in names if n.kind == "leaf" and n.label not in self.columns and n.label not in values]
 
     def name_of(self, label: str) -> str:
@@ -164,9 +164,9 @@ def _absent(
     unused = [h for i, h in enumerate(header) if i not in found.columns.values()]
     lost: list[Diagnostic] = []
     absent = []
-    for record in first.names.values():
+    for record in first.names.inputs():
         label = record.label
-        if record.kind == "intermediate" or label in found.columns or label in given:
+        if label in found.columns or label in given:
             continue
         near = _near_miss(label, unused)
         if label in elsewhere and record.kind != "const":

@@ -217,7 +217,7 @@ def _condition(model: Model, node: int) -> Program:
     span = resolved.node_span(node)
     assert span is not None
     inner = copy(model)
-    inner.resolved = replace(resolved, names={**resolved.names, label: Name(label, node, "intermediate", span)})
+    inner.resolved = replace(resolved, names=resolved.names.plus(Name(label, node, "intermediate", span)))
     return inner.compile(label, wrt=())
 
 

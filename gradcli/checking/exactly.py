@@ -25,7 +25,7 @@ def leaves(resolved: Resolved, point: Point, own: bool) -> dict[str, Any]:
     """The exact numbers of a point: decimals as written at the file's `own` point, doubles elsewhere; what is not
     sampled (constants, values given on the command line) is always as written."""
     found: dict[str, Any] = dict(point)
-    for name in resolved.names.values():
+    for name in resolved.names.inputs():
         if name.default is not None and name.label in found and (own or name.bound or name.kind == "const"):
             found[name.label] = written(resolved, name.default)
     for node, items in resolved.graph.lists.items():

@@ -22,7 +22,7 @@ def check_expect(model: Model, line: ExpectLine) -> Check:
     """Raises BindingError for names without a value and for sides with different numbers of rows."""
     resolved = model.resolved
     marks = resolved.graph.reachable([line.left, line.right])
-    names = [n for n in resolved.names.values() if n.kind != "intermediate" and marks[n.node]]
+    names = [n for n in resolved.names.inputs() if marks[n.node]]
     missing = [n for n in names if n.label not in model.point]
     if missing:
         raise BindingError(*[Diagnostic(f"`{n.label}` has no value for this expectation", line.span,

@@ -20,7 +20,7 @@ _RESERVED = frozenset(("and", "or", "not"))
 def sampled_names(model: Model, nodes: Iterable[int]) -> list[Name]:
     """The leaves, constants and free names that nodes and the domain are computed from."""
     marks = model.resolved.graph.reachable([*nodes, *(d.node for d in model.resolved.domains)])
-    return [n for n in model.resolved.names.values() if n.kind != "intermediate" and marks[n.node]]
+    return [n for n in model.resolved.names.inputs() if marks[n.node]]
 
 
 def common_rows(model: Model, names: Sequence[Name], nodes: Sequence[int], span: Span) -> int:

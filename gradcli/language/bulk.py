@@ -18,11 +18,9 @@ from gradcli.arrays import append, decimals
 from gradcli.graph import is_simple
 from gradcli.language.alike import Run
 from gradcli.language.inline import Inliner, canonical
-from gradcli.language.resolved import Name
 from gradcli.language.syntax import UNARY
 from gradcli.language.templates import NAME, NUMBER, Anchor, Constant, Operand, Operation
 from gradcli.primitives import CONSTANTS
-from gradcli.source import Span
 
 _FEW = 32  # definitions that are not worth it
 _FIRST, _MOST = 1 << 10, 1 << 14  # definitions looked at at once: twice as many while nothing stops them
@@ -63,9 +61,8 @@ class BulkReader:
     def know(self, word: int) -> None:
         """Look for what is defined above, or built in."""
         name, scope = self.words[word], self.scope
-        record = scope.names.get(name)
-        self.nodes[word] = -1 if record is None else record.node
-        known = record is not None or name in scope.counts or name in scope.bindings or name in scope.broken
+        self.nodes[word] = node = scope.nodes.get(name, -1)
+        known = node >= 0 or name in scope.counts or name in scope.bindings or name in scope.broken
         self.builtin[word] = name in _BUILTIN and not known
 
     def meant(self, words: Any, lines: Any) -> Any:
@@ -88,7 +85,7 @@ class BulkReader:
 
     def name(self, number: int) -> str:
         """What a definition defines, by its label."""
-        return self.scope.names[self.words[self.heads[number]]].label
+        return self.graph.labels[int(self.nodes[self.heads[number]])]
 
     def read(self, begin: int) -> int:
         """Define what the definitions from this one on define, and return the number of the first that was left."""
@@ -351,14 +348,9 @@ class _Nodes:
         ops = [reader.rows[i] for i in self.row[new].tolist()]
         counts = (operands >= 0).sum(axis=1)
         append(reader.graph, ops, counts, operands[operands >= 0], self.start[new], self.end[new], names, labels)
-        model, offsets = reader.scope.model, reader.run.offsets[begin:stop].tolist()
-        source, new_span = model.source, tuple.__new__  # a third of the time of `Span(...)`
-        records = [
-            Name(label, node, "intermediate", new_span(Span, (source, start, start + len(word))))
-            for node, label, word, start in zip(names.tolist(), labels, words, offsets, strict=True)
-        ]
-        reader.scope.names.update(zip(words, records, strict=True))
-        model.names.update(zip(labels, records, strict=True))
+        reader.scope.nodes.update(zip(words, names.tolist(), strict=True))
+        offsets = reader.run.offsets[begin:stop]
+        reader.scope.model.names.extend(labels, names.astype(np.intc).tobytes(), offsets.astype(np.intc).tobytes())
 
 
 def _place(ends: Any, anchor: Anchor) -> Any:

@@ -31,7 +31,7 @@ def row_for(scope: Scope, name: str, count: int, place: Place, name_place: Place
 def no_function(scope: Scope, name: str, place: Place) -> Stop:
     """A name before a bracket that is no function: a variable next to a bracket, or a mistyped function."""
     times = f"to multiply write `{name}*(...)`" if len(name) <= 60 else "to multiply write `*`"
-    if name in scope.names or name in scope.lines or name in scope.bindings or name in scope.variables:
+    if name in scope.nodes or name in scope.lines or name in scope.bindings or name in scope.variables:
         return scope.fail(f"{shown(name)} is a variable, not a function", place, times)
     near = scope.hint(name, [*scope.rows, *scope.functions, "d", "detach"])
     remedy = f"{near} T{times[1:]}" if near else f"see `gradcli functions`; {times}"

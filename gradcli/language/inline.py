@@ -14,7 +14,6 @@ from typing import NamedTuple
 from gradcli.errors import shown
 from gradcli.graph import Graph, is_simple
 from gradcli.language.calls import counted, row_for
-from gradcli.language.resolved import Name
 from gradcli.language.scope import Place, Scope, Stop
 from gradcli.language.syntax import UNARY, Expression, Function, Step
 from gradcli.primitives import BOOLEAN
@@ -22,7 +21,7 @@ from gradcli.primitives import BOOLEAN
 _RECURSION = "functions are inlined, so recursion has no end; write out the steps"
 _ONE_TO_NINE = "123456789"
 _NOTHING: Mapping[str, int] = MappingProxyType({})
-_NO_NAMES: Mapping[str, Name] = MappingProxyType({})
+_NO_NAMES: Mapping[str, int] = MappingProxyType({})
 _NUMBERS = ("add", "sub", "mul", "div", "neg")
 
 
@@ -65,7 +64,7 @@ class Inliner:
         """A body up to the next call of a function of the file, whose frame is then the last one; False at its end."""
         graph, stack, scope, parameters = self.graph, self.stack, self.scope, frame.parameters
         ops, intern, push, pop = graph.ops, graph.intern, stack.append, stack.pop
-        names = scope.names if scope.checking or not scope.only_checked else _NO_NAMES  # those need no look-up
+        names = scope.nodes if scope.checking or not scope.only_checked else _NO_NAMES  # those need no look-up
         _, tokens, starts, at, _, _ = frame.expression
         for kind, value, token, first, last in frame.rest:
             if kind == "name":
@@ -75,7 +74,7 @@ class Inliner:
                     continue
                 if name in names:
                     scope.reached = True
-                    push(names[name].node)
+                    push(names[name])
                     continue
             place = starts[at + first], starts[at + last] + tokens[at + last][2]
             if placed:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from gradcli.errors import Diagnostic, ModelError, shown
 from gradcli.language.inline import Inliner
 from gradcli.language.parser import parse, parse_expression
-from gradcli.language.resolved import ClaimLine, Condition, ExpectLine, Name, Resolved
+from gradcli.language.resolved import ClaimLine, Condition, ExpectLine, Name, Names, Resolved
 from gradcli.language.scope import Place, Scope, Stop, normalised, value_fault
 from gradcli.language.syntax import Bare, Claim, Const, Definition, Domain, Expect, File, Function, NameRef, Statement
 from gradcli.language.syntax import Output as OutputLine
@@ -45,11 +45,10 @@ class _Lowerer:
         rows = callable_rows()
         file, errors = parse(source, frozenset(rows))
         self.file, self.given = file, bindings
-        self.model = Resolved(source, new_graph(shaped=False))
+        self.model = Resolved(source, new_graph(shaped=False), Names(source))
         self.model.graph.reserve(len(source.text) // _CHARACTERS)
         self.scope = Scope(self.model, file, rows, errors=errors, broken=set(file.broken), value=self.value)
         self.scope.bindings = normalised(bindings, self.scope)
-        self.model.counts = self.scope.counts
         self.inliner = Inliner(self.scope)
         self.seen: dict[str, int] = {}
         self.last: str | None = None
@@ -88,7 +87,7 @@ class _Lowerer:
                     pass  # output, retain and domain mean the last definitions: see finish
         except Stop:
             if isinstance(statement, Definition):
-                self.scope.names.pop(statement.name, None)
+                self.scope.nodes.pop(statement.name, None)
                 self.last = None
             elif isinstance(statement, Function):
                 self.scope.broken.add(statement.name)
@@ -111,6 +110,7 @@ class _Lowerer:
 
     def finish(self) -> None:
         """The statements that mean the last definition of a name, wherever they stand."""
+        self.model.counts = {name: count for name, count in self.scope.counts.items() if count > 1}
         for statement in self.statements:
             if isinstance(statement, Domain):
                 self.domain(statement)
@@ -120,8 +120,8 @@ class _Lowerer:
                         self.model.retained.append((label, self.model.span(ref.start, ref.end)))
         self.model.outputs = self.outputs()
         for name, place in self.scope.only_checked.items():
-            record = self.scope.names.get(name)
-            if record is not None and record.kind == "free" and name not in self.scope.bindings:
+            known = name in self.scope.nodes and name not in self.scope.bindings
+            if known and self.scope.record(name).kind == "free":
                 self.scope.unknown(name, place)
         for name in self.given:
             record = self.model.find(name)
@@ -173,7 +173,7 @@ class _Lowerer:
 
     def label(self, name: str) -> str:
         """`x@1`, `x@2` for earlier definitions, the bare name for the last."""
-        count = self.model.counts[name]
+        count = self.scope.counts[name]
         if count == 1:
             return name
         number = self.seen[name] = self.seen.get(name, 0) + 1
@@ -192,21 +192,21 @@ class _Lowerer:
             self.model.notes.append(Diagnostic(fact, self.model.span(*place), severity="note"))
             return scope.add_leaf(name, label, "leaf", place).label
         alias = statement.expression.bare_name
-        if alias is not None and alias in scope.names:
-            record = scope.names[alias]
+        if alias is not None and alias in scope.nodes:
+            record = scope.record(alias)
             record.aliases += (label,)
             self.model.aliases[label] = record.label
-            scope.put(name, record)
+            scope.put(name, record.node)
             return record.label
         record = self.intermediate(label, node, place, (statement.expression.start, statement.expression.end))
-        scope.put(name, record)
+        scope.put(name, record.node)
         return label
 
     def intermediate(self, label: str, node: int, place: Place, whole: Place) -> Name:
         graph = self.model.graph
         graph.place = whole
         record = Name(label, graph.name(node, label), "intermediate", self.model.span(*place))
-        self.model.names[label] = record
+        self.model.names.put(record)
         return record
 
     def define_const(self, statement: Const) -> None:
@@ -243,20 +243,20 @@ class _Lowerer:
         self.bare_seen += 1
         node = self.inliner.expression(expression)
         alias = expression.bare_name
-        if alias is not None and alias in self.scope.names:
-            label = self.scope.names[alias].label
+        if alias is not None and alias in self.scope.nodes:
+            label = self.scope.record(alias).label
         else:
             label = self.bare_label()
             record = self.intermediate(label, node, place, place)
-            if _BARE not in self.scope.names or self.bare_seen > 1:
-                self.scope.put(_BARE, record)
+            if _BARE not in self.scope.nodes or self.bare_seen > 1:
+                self.scope.put(_BARE, record.node)
         self.answer = self.model.source.part_of(expression.start), label
         return label
 
     def bare_label(self) -> str:
         """`value`; numbered where the text has that name too, or where an appended text asks once more."""
         scope = self.scope
-        taken = self.model.counts.get(_BARE, 0) or int(_BARE in scope.names and scope.names[_BARE].kind == "free")
+        taken = scope.counts.get(_BARE, 0) or int(_BARE in scope.nodes and scope.record(_BARE).kind == "free")
         if self.bare_seen == self.bare and not taken:
             return _BARE
         return f"{_BARE}@{taken + self.bare_seen}"
@@ -314,7 +314,8 @@ class _Lowerer:
         expression, errors = parse_expression(source, frozenset(self.scope.rows))
         if expression is None:
             raise value_fault(name, text, errors)
-        inner = Scope(Resolved(source, self.model.graph), File((), frozenset()), self.scope.rows, closed=True)
+        model, file = Resolved(source, self.model.graph, Names(source)), File((), frozenset())
+        inner = Scope(model, file, self.scope.rows, closed=True)
         place, self.model.graph.place = self.model.graph.place, (-1, -1)
         try:
             return Inliner(inner).expression(expression, placed=False)

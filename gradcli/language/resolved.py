@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import re
+from array import array
+from collections.abc import Iterable, Iterator, Mapping
+from copy import copy
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -25,6 +28,53 @@ class Name:
     default: int | None = None
     bound: bool = False
     aliases: tuple[str, ...] = ()
+
+
+class Names(Mapping[str, Name]):
+    """Names by label, in the order of the file. The intermediates of a long run of definitions are kept as numbers in
+    flat arrays, and get a record when somebody asks for it."""
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        self._found: dict[str, Name | int] = {}
+        self._nodes, self._starts = array("i"), array("i")
+
+    def put(self, record: Name) -> None:
+        self._found[record.label] = record
+
+    def plus(self, record: Name) -> Names:
+        """The same names and one more, once all of the text is read."""
+        other = copy(self)
+        other._found = {**self._found, record.label: record}
+        return other
+
+    def extend(self, labels: Iterable[str], nodes: bytes, starts: bytes) -> None:
+        """Add intermediates, with their nodes and where in the text they are defined."""
+        base = len(self._nodes)
+        self._nodes.frombytes(nodes)
+        self._starts.frombytes(starts)
+        self._found.update(zip(labels, range(base, len(self._nodes)), strict=True))
+
+    def __getitem__(self, label: str) -> Name:
+        found = self._found[label]
+        if isinstance(found, int):
+            start, name = self._starts[found], label.partition("@")[0]
+            span = Span(self.source, start, start + len(name))
+            found = self._found[label] = Name(label, self._nodes[found], "intermediate", span)
+        return found
+
+    def __contains__(self, label: object) -> bool:
+        return label in self._found
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._found)
+
+    def __len__(self) -> int:
+        return len(self._found)
+
+    def inputs(self) -> list[Name]:
+        """What is not computed: leaves, constants and free names."""
+        return [n for n in self._found.values() if not isinstance(n, int) and n.kind != "intermediate"]
 
 
 class Condition(NamedTuple):
@@ -59,12 +109,12 @@ class ExpectLine(NamedTuple):
 
 @dataclass(eq=False)
 class Resolved:
-    """A model with all names resolved. `names` is in the order of the file, by label; earlier definitions of `x` are
-    labelled `x@1`, `x@2`. `used` are the bindings that found a name."""
+    """A model with all names resolved. Earlier definitions of `x` are labelled `x@1`, `x@2`; `counts`: how many there
+    are where there is more than one. `used` are the bindings that found a name."""
 
     source: Source
     graph: Graph
-    names: dict[str, Name] = field(default_factory=dict)
+    names: Names
     aliases: dict[str, str] = field(default_factory=dict)
     counts: dict[str, int] = field(default_factory=dict)
     outputs: list[str] = field(default_factory=list)
@@ -93,6 +143,6 @@ class Resolved:
 def last_of(label: str, counts: dict[str, int]) -> str:
     """`x` for `x@2` when `x` has two definitions: the last keeps the bare name, but may be asked for by its number."""
     numbered = _NUMBERED.fullmatch(label)
-    if numbered and int(numbered[2]) == counts.get(numbered[1]):
+    if numbered and int(numbered[2]) == counts.get(numbered[1], 1):
         return numbered[1]
     return label

@@ -22,9 +22,9 @@ class Stop(Exception):
 class Scope:
     """The state while a file is read from top to bottom.
 
-    `reached` says whether the expression read last used any name. `checking` is on in claims, expectations and
-    domains, where a name must be known from elsewhere in the file; `closed` where there are no names at all.
-    `value` makes a node of a binding's text. `version` changes with whatever a call could mean.
+    `nodes` are those that names mean. `reached` says whether the expression read last used any name. `checking` is on
+    in claims, expectations and domains, where a name must be known from elsewhere in the file; `closed` where there are
+    no names at all. `value` makes a node of a binding's text. `version` changes with whatever a call could mean.
     """
 
     def __init__(
@@ -43,7 +43,7 @@ class Scope:
         self.broken = broken or set()
         self.value, self.closed = value, closed
         self.bindings: Mapping[str, str] = {}
-        self.names: dict[str, Name] = {}
+        self.nodes: dict[str, int] = {}
         self.functions: dict[str, Function] = {}
         self.only_checked: dict[str, Place] = {}
         self.reached = self.checking = False
@@ -111,14 +111,18 @@ class Scope:
 
     def unknown(self, name: str, place: Place) -> None:
         if name not in self.broken:
-            hint = self.hint(name, self.names.keys() - {name}) or "define it above"
+            hint = self.hint(name, self.nodes.keys() - {name}) or "define it above"
             self.errors.append(Diagnostic(f"unknown name {shown(name)}", self.model.span(*place), hint))
 
     # Names.
 
-    def put(self, name: str, record: Name) -> None:
-        self.names[name] = record
+    def put(self, name: str, node: int) -> None:
+        self.nodes[name] = node
         self.version += 1
+
+    def record(self, name: str) -> Name:
+        """What is known of a name that has a node."""
+        return self.model.names[self.model.graph.labels[self.nodes[name]]]
 
     def add_leaf(self, name: str, label: str, kind: str, place: Place, default: int | None = None) -> Name:
         """A leaf, a const or a free name, with its value from the command line where there is one."""
@@ -127,18 +131,18 @@ class Scope:
         record = Name(label, graph.leaf(label), kind, self.model.span(*place), default)
         if label in self.bindings and self.value is not None:
             record.default, record.bound = self.value(label, self.bindings[label]), True
-        self.model.names[label] = record
-        self.put(name, record)
+        self.model.names.put(record)
+        self.put(name, record.node)
         return record
 
     def lookup(self, name: str, place: Place) -> int:
         """The node of a variable: a definition above, a built-in constant, or a free name."""
-        record = self.names.get(name)
-        if record is not None:
+        node = self.nodes.get(name)
+        if node is not None:
             self.reached = True
             if not self.checking:
                 self.only_checked.pop(name, None)
-            return record.node
+            return node
         if name in self.counts:
             raise self._too_early(name, place)
         if name in CONSTANTS and name not in self.bindings:
