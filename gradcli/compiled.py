@@ -112,7 +112,8 @@ class Program:
         """What the engine computes: a graph of machine operations, its roots and their taints. The graph it is made of
         is gone by then."""
         graph, roots, taints = self._differentiated(columns)
-        return *simplify(graph, roots), taints
+        machine, placed = simplify(graph.close(), roots)
+        return machine.close(), placed, taints
 
     def _differentiated(self, columns: frozenset[str]) -> tuple[Graph, list[int], list[int]]:
         resolved = self.model.resolved

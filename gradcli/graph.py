@@ -71,6 +71,11 @@ class Graph:
         other.shaped = shaped
         return other
 
+    def close(self) -> Graph:
+        """The same graph, to which nothing is added any more: the table of what is there already goes."""
+        del self.table
+        return self
+
     def __len__(self) -> int:
         return len(self.ops)
 

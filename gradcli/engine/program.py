@@ -269,7 +269,7 @@ class _Scheduler:
     def _scalar_code(self, nodes: array[int], last_uses: bytearray) -> Code:
         ops, first, flat = self.graph.layout()
         at, pool, given = self.scalar_at, self.scalar_pool, self.given_count
-        names = tuple([ops[n] for n in nodes])
+        names = tuple(map(ops.__getitem__, nodes))
         if len(nodes) >= _MANY:
             from gradcli.engine.registers import LongCode
 

@@ -58,19 +58,8 @@ class LongCode:
         """
         import numpy as np
 
-        register = np.frombuffer(at, np.intc)
-        freed = np.flatnonzero(self.last & ((register < 0) | (register >= given))[self.operands])
-        owner = np.searchsorted(self.ends, freed, "right")
-        taken = np.append(owner[1:] != owner[:-1], True)[: len(owner)]  # by the instruction itself
-        operands = self.operands[freed]
-        head = np.arange(len(at), dtype=np.intc)
-        head[self.nodes[owner[taken]]] = operands[taken]
-        takes = np.delete(np.arange(len(self.nodes)), owner[taken])
-        while ((further := head[head]) != head).any():
-            head = further
-        order = np.argsort(np.concatenate((takes, owner[~taken])), kind="stable")
-        heads = np.concatenate((self.nodes[takes], head[operands[~taken]]))[order]
-        for node, is_free in zip(heads.tolist(), (order >= len(takes)).tolist(), strict=True):
+        head, heads, freed = self._heads(at, given)
+        for node, is_free in zip(heads, freed, strict=True):
             if is_free:
                 free.append(at[node])
             elif free:
@@ -78,8 +67,27 @@ class LongCode:
             else:
                 at[node] = count
                 count += 1
+        register = np.frombuffer(at, np.intc)
         register[self.nodes] = register[head[self.nodes]]
         return count
+
+    def _heads(self, at: array[int], given: int) -> tuple[Any, array[int], bytes]:
+        """The head of every node; and in order those that take a register, or free it, and which of the two."""
+        import numpy as np
+
+        register = np.frombuffer(at, np.intc)
+        freed = np.flatnonzero(self.last & ((register < 0) | (register >= given))[self.operands]).astype(np.intc)
+        owner = np.searchsorted(self.ends, freed, "right").astype(np.intc)
+        taken = np.append(owner[1:] != owner[:-1], True)[: len(owner)]  # by the instruction itself
+        operands = self.operands[freed]
+        head = np.arange(len(at), dtype=np.intc)
+        head[self.nodes[owner[taken]]] = operands[taken]
+        takes = np.delete(np.arange(len(self.nodes), dtype=np.intc), owner[taken])
+        while ((further := head[head]) != head).any():
+            head = further
+        order = np.argsort(np.concatenate((takes, owner[~taken])), kind="stable").astype(np.intc)
+        heads = np.concatenate((self.nodes[takes], head[operands[~taken]]))[order]
+        return head, array("i", heads.tobytes()), (order >= len(takes)).tobytes()
 
     def registers(self, at: array[int]) -> tuple[bytes, bytes, bytes]:
         """Those of the targets, where the operands of each instruction end, and those of the operands."""
