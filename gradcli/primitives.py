@@ -254,14 +254,39 @@ def sinc_formula(n: Node, x: Node) -> Node:
     return f.where(f.abs(t) < 1.5 + order / 3, series * t if odd else series, far) * pi**order
 
 
-def prod_rule(g: Cotangent, y: Node, x: Node) -> tuple[Cotangent]:
-    """The product of the others: finite also where one of them is 0."""
+def others_formula(x: Node) -> Node:
+    """For each row the product of the others: finite also where one of them is 0."""
     zero = f.eq(x, 0)
     zeros = f.gather(f._number(zero))
-    rest = f.prod_rows(f.where(zero, 1.0, x))
-    single = f.spread(f.where(f.eq(zeros, 1), rest, 0.0), x)
-    none = f.spread(f.eq(zeros, 0), x)
-    return (g.spread(x) * f.where(zero, single, f.where(none, f.spread(y, x) / x, 0.0)),)
+    single = f.spread(f.where(f.eq(zeros, 1), f.prod_rows(f.where(zero, 1.0, x)), 0.0), x)
+    return f.where(zero, single, f.where(f.spread(f.eq(zeros, 0), x), f.spread(f.prod_rows(x), x) / x, 0.0))
+
+
+def others_rule(g: Cotangent, y: Node, x: Node) -> tuple[Cotangent]:
+    """For each row the sum over the others of cotangent times the product of what is left.
+
+    Factors that are 0 enter as their elementary symmetric polynomials, by Newton's identities from sums of powers: most
+    of these are 0, but have slopes, so that derivatives of `prod` are right up to the third, whichever factors are 0.
+    """
+    zero, c = f.eq(x, 0), Node(x.graph, g.node())
+    small, above, below = f.where(zero, x, 0.0), f.where(zero, c, 0.0), f.where(zero, 0.0, c / x)
+    zeros, rest = f.gather(f._number(zero)), finite(f.prod_rows(f.where(zero, 1.0, x)))
+    total, squares = f.gather(small), f.gather(small * small)
+    other = total - small  # zeros
+
+    def where_there_are(*values: Node | float) -> Node | float:
+        found: Node | float = 0.0
+        for count, value in reversed(list(enumerate(values))):
+            found = f.where(f.eq(zeros, count), value, found)
+        return found
+
+    second = (other * other - (squares - small * small)) * 0.5
+    of_zeros = f.gather(above * where_there_are(0.0, 1.0, other, second))
+    by_nonzero = of_zeros + where_there_are(1.0, total, (total * total - squares) * 0.5) * (f.gather(below) - below)
+    pairs = f.gather(above * other) - above * other - small * (f.gather(above) - above)
+    by_zero = where_there_are(0.0, 0.0, f.gather(above) - above, pairs)
+    by_zero = by_zero + where_there_are(0.0, 1.0, other) * f.gather(below)
+    return (Cotangent(x.graph, (rest * f.where(zero, by_zero, by_nonzero / x)).index),)
 
 
 def extreme_rule(g: Cotangent, y: Node, x: Node) -> tuple[Cotangent]:
@@ -408,7 +433,7 @@ row("normcdf",   "x",     lambda x: f.where(x < -1.0, f._erfcx(x * -sqrt(0.5)) *
 row("erf",       "x",     "special.erf",  lambda g, y, x: (g * f._bell(x) * ERF,),       lambda m, x: m.erf(x),                [R],     "Error function.")
 row("erfc",      "x",     lambda x: f.where(x < 0.5, f._erfc(x), f._erfcx(x) * f._bell(x)), lambda g, y, x: (-(g * f._bell(x) * ERF),), lambda m, x: m.erfc(x),               [R],     "1 - erf(x), accurate in the right tail.")
 row("erfcx",     "x",     lambda x: f.where(x < -1.0, f._expsq(x) * 2.0 - f._erfcx(-x), f._erfcx(x)), lambda g, y, x: (g * (x * y * 2.0 - ERF),),      lambda m, x: m.erfcx(x),              [R],     "exp(x^2)*erfc(x).")
-row("erfinv",    "x",     "special.erfinv", lambda g, y, x: (g * HALF_ERF * f.where(f.abs(x) < 0.5, 1.0 / f._bell(y), f._erfcx(f.abs(y)) / (1.0 - f.abs(x))),),    lambda m, x: m.erfinv(x),             [U],     "Inverse of erf.")
+row("erfinv",    "x",     "special.erfinv", lambda g, y, x: (g * HALF_ERF * f.where((f.abs(x) < 0.5) | f.eq(f.abs(x), 1), 1.0 / f._bell(y), f._erfcx(f.abs(y)) / (1.0 - f.abs(x))),),    lambda m, x: m.erfinv(x),             [U],     "Inverse of erf.")
 
 # ---- gamma and Bessel functions (DLMF 5.2, 5.15, 10.6, 10.29) ----------------------------------------------------------
 row("gamma",     "x",     "special.gamma", lambda g, y, x: (g * y * f.digamma(x),),                  lambda m, x: m.gamma(x),              [P],     "Gamma function.")
@@ -433,7 +458,8 @@ row("dot",       "x y",   lambda x, y: f.gather(x * y), None,                   
 row("softmax",   "x",     softmax_formula, softmax_rule,                                             lambda m, x: m.softmax(x),            [R],     "exp(x)/sum(exp(x)) over the rows: a column.", reduction="column")
 row("min_rows",  "x",     "minimum.reduce", extreme_rule,                                            lambda m, x: m.min(*x),               [R],     "min of one argument.", reduction="scalar")
 row("max_rows",  "x",     "maximum.reduce", extreme_rule,                                            lambda m, x: m.max(*x),               [R],     "max of one argument.", reduction="scalar")
-row("prod_rows", "x",     "multiply.reduce", prod_rule,                                              lambda m, x: m.prod(x),               [R],     "prod.", reduction="scalar")
+row("prod_rows", "x",     "multiply.reduce", lambda g, y, x: (g.spread(x) * f._others(x),),          lambda m, x: m.prod(x),               [R],     "prod.", reduction="scalar")
+row("_others",   "x",     others_formula, others_rule,                                               lambda m, x: [m.prod([*x[:i], *x[i+1:]]) for i in range(len(x))], [R], "For each row the product of the others.", reduction="column")
 row("logsumexp_rows", "x", logsumexp_rows_formula, lambda g, y, x: (g.spread(x) * f.softmax(x),), lambda m, x: m.logsumexp(*x), [R], "logsumexp of one argument.", reduction="scalar")
 
 # ---- structure, and helpers that only rules and formulas use ------------------------------------------------------------

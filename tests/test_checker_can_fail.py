@@ -29,7 +29,7 @@ SYMBOLS = {"add": "+", "sub": "-", "mul": "*", "div": "/", "floordiv": "//", "mo
 
 def public(name: str) -> str:
     """Rows that only rules and formulas use get a name that a model can call, for the time of a test."""
-    return f"probe{name}" if name.startswith("_") else name
+    return f"probe{name}" if name.startswith("_") and name not in COLUMNS else name
 
 
 def carrying(name: str) -> bool:
@@ -132,6 +132,7 @@ COLUMNS = {
     "min_rows": "x = [0.3, -0.7, 1.1]\ny = min(x)",
     "max_rows": "x = [0.3, -0.7, 1.1]\ny = max(x)",
     "prod_rows": "x = [0.3, -0.7, 1.1]\ny = prod(x)",
+    "_others": "x = [0.3, -0.7, 1.1]\ny = sum(d(prod(x), x)*[1, 2, 3])",
     "logsumexp_rows": "x = [0.3, -0.7, 1.1]\ny = logsumexp(x)",
 }
 

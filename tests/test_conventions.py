@@ -178,6 +178,12 @@ def test_power_of_a_negative_base_has_a_slope_by_the_base_only() -> None:
     assert math.isnan(slope("x^0.5", -2.0))
 
 
+def test_the_inverse_of_erf_has_infinite_slope_at_its_ends() -> None:
+    assert slope("erfinv(x)", 1.0) == slope("erfinv(x)", -1.0) == INF
+    assert slope("d(erfinv(x), x)", 1.0) == -slope("d(erfinv(x), x)", -1.0) == INF
+    assert math.isnan(slope("erfinv(x)", 1.5))
+
+
 def test_products_of_zero() -> None:
     assert same(slope("prod(x)", [0.0, 2.0, 3.0]), [6, 0, 0])
     assert same(slope("prod(x)", [0.0, 0.0, 3.0]), [0, 0, 0])

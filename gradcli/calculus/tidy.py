@@ -133,6 +133,8 @@ class _Reader:
             return self.items[arguments[0]]
         if op in ("rows", "gather", "prod_rows"):
             return self._over_rows(op, arguments[0])
+        if op == "_others":
+            return self._others(arguments[0])
         return call(t, op, tuple(self.items[a] for a in arguments), bool(graph.columns[node]))
 
     def _sum(self, root: int) -> list[Part]:
@@ -187,6 +189,19 @@ class _Reader:
         outside = [f for f in factors if not t.columns[f[0]]]
         total = t.apply("gather", t.product(inside), column=False) if inside else rows
         return t.product([*outside, (total, 1)], coefficient, made=bool(outside))
+
+    def _others(self, argument: int) -> int:
+        """For each row the product of the others, in operations that the language has."""
+        t, x = self.terms, self.items[argument]
+        product, rows = self._over_rows("prod_rows", argument), self._over_rows("rows", argument)
+        if not t.columns[x]:
+            return t.apply("pow", x, t.total([(rows, 1), (t.one, -1)]))
+        zero = t.apply("eq", x, t.zero)
+        zeros = t.apply("gather", zero, column=False)
+        rest = t.apply("prod_rows", t.apply("where", zero, t.one, x), column=False)
+        single = t.apply("where", t.apply("eq", zeros, t.one), rest, t.zero)
+        none = t.apply("where", t.apply("eq", zeros, t.zero), t.product([(product, 1), (x, -1)]), t.zero)
+        return t.apply("where", zero, single, none)
 
 
 class _Emitter:

@@ -16,7 +16,7 @@ UNITS = {"float64": 2.0**-53, "float32": 2.0**-24}
 _SAFETY = 4.0  # another program may add in another order, or call a function that is a few units off
 _FUNCTION = 4.0  # units in the last place of a library function
 _ARITHMETIC = frozenset(("add", "sub", "mul", "div", "neg", "abs", "where", "sqrt"))
-_ROWS = frozenset(("gather", "softmax", "var", "std", "norm", "logsumexp_rows", "prod_rows"))
+_ROWS = frozenset(("gather", "softmax", "var", "std", "norm", "logsumexp_rows", "prod_rows", "_others"))
 _COPIES = frozenset(("name", "detach", "spread", "_taint"))
 
 Bounds = list[Any]

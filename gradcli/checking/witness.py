@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 from functools import cache
+from itertools import permutations
 from typing import Any, TypeAlias
 
 from gradcli.calculus.exact import Numbers, Symbols, numbers
@@ -148,6 +149,8 @@ class Sweep:
             self._pass(node, arguments[0], lambda row: None)
         elif op in ("min_rows", "max_rows", "prod_rows"):
             self._pass(node, arguments[0], self._over_rows(op, node, arguments[0]))
+        elif op == "_others":
+            self._pass_to_others(node, arguments[0])
         elif op == "where":
             for place in (1, 2):
                 self._pass(node, arguments[place], self._selected(arguments[0], place == 1))
@@ -200,6 +203,18 @@ class Sweep:
                 total[place] = total[place] + (bar if step is None else bar * step)
         if self.sized:
             self._grow(node, argument, steps)
+
+    def _pass_to_others(self, node: int, argument: int) -> None:
+        """For each row the adjoints of the others, each times the product of all rows but these two."""
+        values, mine = self.values[argument], self.adjoint[node]
+        total = self.adjoint.setdefault(argument, [self.zero] * len(values))
+        size = self.size.setdefault(argument, [self.zero] * len(values))
+        for row, other in permutations(range(len(values)), 2):
+            if mine[other].value:
+                step = self.m.prod([v for i, v in enumerate(values) if i not in (row, other)])
+                total[row] = total[row] + mine[other] * step
+                if self.sized:
+                    size[row] = size[row] + self.size[node][other] * abs(step)
 
     def _grow(self, node: int, argument: int, steps: Sequence[Any]) -> None:
         """The sizes of the terms that `_pass` adds."""

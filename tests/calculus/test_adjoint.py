@@ -341,6 +341,19 @@ def test_the_product_knows_the_others():
     same(gradient("prod(x)", {"x": [2.0, 3.0, 4.0]})["x"], [12.0, 8.0, 6.0])
     same(gradient("prod(x)", {"x": [2.0, 0.0, 4.0]})["x"], [0.0, 8.0, 0.0])
     same(gradient("prod(x)", {"x": [0.0, 0.0, 4.0]})["x"], [0.0, 0.0, 0.0])
+    same(gradient("prod(x)", {"x": [0.0, 1e200, 1e200]})["x"], [np.inf, 0.0, 0.0])
+
+
+@pytest.mark.parametrize("order", [1, 2, 3])
+@pytest.mark.parametrize("factors", [[1, 2], [0, 2, 3], [1, 0, 0], [2, 0, 0, 0.5], [0, 0, 0], [1.5, 2, 3], [0, 0, 0, 0]])
+def test_the_product_has_higher_derivatives_where_factors_are_zero(factors, order):
+    """Along a line every factor is linear, so the product is a polynomial."""
+    slopes = [1.0, 2.0, -0.5, 3.0][: len(factors)]
+    line = np.poly1d([1.0])
+    for slope, factor in zip(slopes, factors, strict=True):
+        line *= np.poly1d([slope, factor])
+    text = f"const x = {factors}; const c = {slopes}; t = 0; p = prod(x + c*t); d(p{', t' * order})"
+    assert gradcli.parse(text).compile().run({}).value == pytest.approx(line.deriv(order)(0.0), rel=1e-12)
 
 
 @pytest.mark.parametrize("name", ["max", "min"])
