@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -77,10 +78,10 @@ def _trace(
     rows = max((len(v) for v in point.values() if not isinstance(v, float)), default=1)
     roots = [names[program.output].node, *([names[by].node] if by else [])]
     graph, at = specialise(resolved.graph, columns, roots)
-    root = at[roots[0]]
+    output = root = at[roots[0]]
     if by is not None:
         root = adjoints(graph, root, (at[roots[1]],))[at[roots[1]]]
-    order = [n for n, mark in enumerate(graph.reachable((root,))) if mark]
+    order = [n for n, mark in enumerate(graph.reachable((root, output))) if mark]
     if len(order) * rows > _ROOM:
         return None
     machine, placed = simplify(graph, order)
@@ -90,9 +91,11 @@ def _trace(
     node, row = _origin(graph, root, numbers, row)
     start = graph.starts[node]
     span = Span(resolved.source, start, graph.ends[node]) if start >= 0 else None
-    arguments = dict.fromkeys(graph.arguments(node))
+    arguments = _operands(resolved.graph, at, graph, node)
     operands = ", ".join(
-        f"{_spelled(program, graph, a)} = {_at(numbers[a], row)!r}" for a in arguments if graph.number(a) is None
+        f"{_spelled(program, graph, a)} = {_at(numbers[a], row)!r}"
+        for a in arguments
+        if a in numbers and graph.number(a) is None
     )
     column = not isinstance(numbers[node], float)
     return result, _kind(_at(numbers[node], row)), span, operands, row if column else None
@@ -126,6 +129,15 @@ def _origin(graph: Graph, root: int, numbers: Mapping[int, Number], row: int) ->
         if not worse:
             return node, row
         node = min(worse)
+
+
+def _operands(text: Graph, at: array[int], graph: Graph, node: int) -> list[int]:
+    """The operands that the text has where a node comes from: a rule, or the formula of a function, has others."""
+    place = graph.starts[node], graph.ends[node]
+    for own in range(len(text) - 1, -1, -1):
+        if (text.starts[own], text.ends[own]) == place and text.ops[own] not in ("name", "leaf", "constant"):
+            return list(dict.fromkeys(at[a] for a in text.arguments(own)))
+    return list(dict.fromkeys(graph.arguments(node)))
 
 
 def _spelled(program: Program, graph: Graph, node: int) -> str:

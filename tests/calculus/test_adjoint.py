@@ -345,7 +345,9 @@ def test_the_product_knows_the_others():
 
 
 @pytest.mark.parametrize("order", [1, 2, 3])
-@pytest.mark.parametrize("factors", [[1, 2], [0, 2, 3], [1, 0, 0], [2, 0, 0, 0.5], [0, 0, 0], [1.5, 2, 3], [0, 0, 0, 0]])
+@pytest.mark.parametrize(
+    "factors", [[1, 2], [0, 2, 3], [1, 0, 0], [2, 0, 0, 0.5], [0, 0, 0], [1.5, 2, 3], [0, 0, 0, 0]]
+)
 def test_the_product_has_higher_derivatives_where_factors_are_zero(factors, order):
     """Along a line every factor is linear, so the product is a polynomial."""
     slopes = [1.0, 2.0, -0.5, 3.0][: len(factors)]

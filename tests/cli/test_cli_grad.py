@@ -98,6 +98,19 @@ def test_json_has_the_warnings_also_when_quiet(grad):
     assert "`o` is inf: it arose in `1/x` with x = 0.0" in infinite
 
 
+@pytest.mark.parametrize(
+    ("text", "point", "note"),
+    [
+        ("asec(x)", "x=1", "it arose in the slope of `asec(x)` with x = 1.0"),
+        ("sqrt(x*y)", "x=0 y=2", "it arose in the slope of `sqrt(x*y)` with x*y = 0.0"),
+        ("sum(sqrt(x))", "x=[1,0]", "it arose in the slope of `sqrt(x)` with x = 0.0"),
+        ("acsc(x)", "x=0", "it arose in `acsc(x)` with x = 0.0"),
+    ],
+)
+def test_a_note_shows_the_operands_of_the_text_not_those_of_a_rule(grad, text, point, note):
+    assert grad(text, *point.split()).err.splitlines()[0].endswith(note)
+
+
 def test_json_gives_the_reason_of_a_retained_none(grad):
     found = grad("x = 2; n = x*3; o = x^2", "--json", "--retain", "n").json
     assert found["retained"] == {"n": {"value": 6.0, "gradient": None}}
