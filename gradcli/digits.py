@@ -6,7 +6,7 @@ in all the digits that are asked for.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +19,7 @@ from gradcli.results import Number, Result
 
 if TYPE_CHECKING:
     from gradcli.compiled import Program
+    from gradcli.language.lower import Resolved
 
 _GUARD = 15  # digits beyond those asked for, at first
 _ROUNDS = 6  # how often the precision is doubled before a digit is given up
@@ -49,7 +50,7 @@ def exact_numbers(program: Program, values: Mapping[str, Number], digits: int) -
     zero = graph.constant(0.0)
     roots = {n: at[names[n].node] for n in shown}
     roots |= {f"{n}.grad": found.get(at[names[n].node], zero) for n in asked}
-    texts = _standing(graph, list(roots.values()), _leaves(program, values), digits)
+    texts = _standing(graph, list(roots.values()), _Written(resolved, values), digits)
     answers: dict[str, Any] = dict(zip(roots, texts, strict=True))
     for n in asked:
         answers[f"{n}.grad"] = _tainted(answers[f"{n}.grad"], answers[program.output])
@@ -64,44 +65,45 @@ def _tainted(gradient: str | list[str], value: str | list[str]) -> str | list[st
     return [v if v == "nan" else g for g, v in zip(rows, value, strict=True)]
 
 
-def _leaves(program: Program, values: Mapping[str, Number]) -> dict[str, Any]:
-    """Exact leaves: the decimals of the text where there are any, else the doubles."""
-    resolved = program.model.resolved
-    graph = resolved.graph
-    leaves: dict[str, Any] = {n: v if isinstance(v, float) else v.tolist() for n, v in values.items()}
-    constant = {n.label: n.default for n in resolved.names.inputs() if n.default is not None and n.label in leaves}
-    known, at = specialise(graph, (), constant.values())
-    for label, node in constant.items():
-        if not isinstance(leaves[label], float) or program.model.point.get(label) != leaves[label]:
-            continue
-        if known.ops[at[node]] == "constant":
-            leaves[label] = known.numbers[at[node]][1]
-        else:
-            leaves[label] = _Computed(known, at[node])
-    for node, items in graph.lists.items():
-        if graph.labels[node] in leaves and all(i in graph.numbers for i in items):
-            leaves[graph.labels[node]] = [graph.numbers[i][1] for i in items]
-    return leaves
+class _Written:
+    """The leaves as the text and the command line have them: their decimals, or what constant expressions such as 2*pi
+    come to, in as many digits as are asked for; those of lists too."""
+
+    def __init__(self, resolved: Resolved, labels: Collection[str]) -> None:
+        self.text = text = resolved.graph
+        self.lists = {text.labels[node]: items for node, items in text.lists.items()}
+        self.items = self._computed(i for items in self.lists.values() for i in items)
+        self.leaves = {n.label: n.default for n in resolved.names.inputs() if n.default is not None}
+        self.leaves = {label: node for label, node in self.leaves.items() if label in labels}
+        self.defaults = self._computed(self.leaves.values())
+
+    def _computed(self, nodes: Iterable[int]) -> tuple[Graph, list[int], list[int]]:
+        """Those nodes of the text that are no plain number, and a graph with the place of each."""
+        odd = [n for n in nodes if n not in self.text.numbers]
+        graph, at = specialise(self.text, (), odd)
+        return graph, odd, [at[n] for n in odd]
+
+    def at(self, digits: int) -> dict[str, Any]:
+        items = self._numbers(self.items, {}, digits)
+        lists = {label: [items(n) for n in nodes] for label, nodes in self.lists.items()}
+        defaults = self._numbers(self.defaults, lists, digits)
+        return {**lists, **{label: defaults(node) for label, node in self.leaves.items()}}
+
+    def _numbers(
+        self, computed: tuple[Graph, list[int], list[int]], lists: Mapping[str, Any], digits: int
+    ) -> Callable[[int], Any]:
+        graph, odd, placed = computed
+        known = dict(zip(odd, evaluate(graph, placed, lists, digits), strict=True))
+        return lambda node: known[node] if node in known else self.text.numbers[node][1]
 
 
-class _Computed:
-    """A leaf whose default is a constant expression, such as 2*pi: it has as many digits as are asked for."""
-
-    def __init__(self, graph: Graph, node: int) -> None:
-        self.graph, self.node = graph, node
-
-    def at(self, digits: int) -> Any:
-        return evaluate(self.graph, [self.node], {}, digits)[0]
-
-
-def _standing(graph: Graph, nodes: list[int], leaves: Mapping[str, Any], digits: int) -> list[str | list[str]]:
+def _standing(graph: Graph, nodes: list[int], written: _Written, digits: int) -> list[str | list[str]]:
     """The texts of all nodes, at a precision that no longer changes them. What only gets smaller the more digits are
     taken, such as sin(2*pi), is 0 as far as anyone can tell."""
     working = digits + _GUARD
     before: list[str | list[str]] | None = None
     for _ in range(_ROUNDS):
-        given = {n: v.at(working + 10) if isinstance(v, _Computed) else v for n, v in leaves.items()}
-        numbers = evaluate(graph, nodes, given, working)
+        numbers = evaluate(graph, nodes, written.at(working + 10), working)
         texts = [_spelled(v, digits, 0) for v in numbers]
         if texts == before:
             return texts
