@@ -120,8 +120,8 @@ def _spelled(value: Any, digits: int, floor: int) -> str | list[str]:
 def _text(value: Any, digits: int, floor: int) -> str:
     from mpmath import mpf, nstr
 
-    if value != value:
-        return "nan"
+    if value != value or abs(value) == float("inf"):
+        return repr(float(value))
     if floor and abs(value) < mpf(10) ** -floor:
         return "0.0"
     return str(nstr(value, digits, strip_zeros=False, min_fixed=-5, max_fixed=max(digits, 5)))

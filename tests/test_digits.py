@@ -24,3 +24,19 @@ def test_gradients_take_the_exact_decimals_of_a_list(grad):
     found = grad("x = [0.1, 0.2]; a = 0.1; o = sum(x^2)*a", "--digits", "20").rows
     assert found["x"][1] == "[0.020000000000000000000, 0.040000000000000000000]"
     assert found["a"][1] == "0.050000000000000000000"
+
+
+def test_what_is_not_finite_is_spelled_as_without_digits(grad):
+    text = "x = [1, -1, 0]; o = x/0"
+    plain = grad(text).rows
+    assert grad(text, "--digits", "20").rows == plain
+    assert plain["o"] == ("[inf, -inf, nan]", "none")
+    assert grad("x = 1; o = -x/0", "--digits", "20").rows == grad("x = 1; o = -x/0").rows
+
+
+def test_what_is_not_finite_has_the_words_of_json(grad):
+    found = grad("x = [1, -1, 0]; o = x/0", "--digits", "20", "--json", "--retain", "o").json
+    assert found["value"] == ["Infinity", "-Infinity", "NaN"]
+    assert found["gradients"] == {"x": ["Infinity", "Infinity", "NaN"]}
+    assert found["retained"]["o"]["value"] == found["value"]
+    assert grad("x = -1; o = x/0", "--digits", "20", "--json").json["value"] == "-Infinity"
