@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
+from math import isfinite
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -67,20 +68,32 @@ def _option(*names: str, **attributes: Any) -> tuple[tuple[str, ...], dict[str, 
     return names, attributes
 
 
-_POSITIVE = click.FloatRange(0, min_open=True)
+class _Finite(click.FloatRange):
+    """A range of numbers: nan compares with nothing, so it would pass, and switch off what it limits."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        number = super().convert(value, param, ctx)
+        if not isfinite(number):
+            self.fail(f"{number!r} is not a finite number.", param, ctx)
+        return number
+
+
+_SECONDS = _Finite(0, 1_000_000, min_open=True)  # more than any system waits for in one call is an internal error
+_MOST_DIGITS = 17  # of a float64
 _CHOSEN = _options(
     _option("--of", multiple=True, metavar="NAME", help="Which output; repeatable."),
     _option("--only", multiple=True, metavar="NAME",
             help="Only these checks: a claim's name, `line 7`, `d(o, x)`, a glob; repeatable."),
     _option("--points", default=8, show_default=True, type=click.IntRange(1, 10_000), help="How many points a check."),
     _option("--seed", default=0, show_default=True, type=int, help="Move all points."),
-    _option("--min-digits", type=float, metavar="N", help="Fail where fewer digits of a float64 gradient are right."),
+    _option("--min-digits", type=_Finite(0, _MOST_DIGITS), metavar="N",
+            help="Fail where fewer digits of a float64 gradient are right."),
     _option("--max-failures", type=click.IntRange(1), metavar="N", help="Say no more than N failures."),
     _option("--require-claims", is_flag=True, help="A model without a claim or an expectation fails."),
     _option("-j", "--jobs", type=click.IntRange(1), metavar="N",
             help="Processes (default: as many as there is work for)."),
     _option("--symbolic", is_flag=True, help="Let sympy simplify each claim too: a side note, never the verdict."),
-    _option("--time-limit", type=_POSITIVE, metavar="SECONDS",
+    _option("--time-limit", type=_SECONDS, metavar="SECONDS",
             help="For sympy on one claim (default 5), and for a program (default 60)."),
 )  # fmt: skip
 _OTHERS = _options(
@@ -88,8 +101,8 @@ _OTHERS = _options(
     _option("--against-command", metavar="PROGRAM",
             help="Judge a program: points as CSV on its stdin, values and gradients as CSV on its stdout."),
     _option("--column", multiple=True, metavar="NAME=COLUMN", help="Which column is the gradient by NAME; repeatable."),
-    _option("--rtol", type=click.FloatRange(0), metavar="R", help="Accept their numbers within R, relative."),
-    _option("--atol", type=click.FloatRange(0), metavar="A", help="Accept their numbers within A, absolute."),
+    _option("--rtol", type=_Finite(0), metavar="R", help="Accept their numbers within R, relative."),
+    _option("--atol", type=_Finite(0), metavar="A", help="Accept their numbers within A, absolute."),
     _option("--precision", type=click.Choice(["float64", "float32"]), default="float64", show_default=True,
             help="What they compute with: inputs are rounded to it first."),
     _option("--report", multiple=True, metavar="KIND:PATH", help="Write junit, github, sarif or json; repeatable."),

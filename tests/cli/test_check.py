@@ -373,3 +373,24 @@ def test_several_processes_give_the_same(cli, tmp_path):
 
 def test_run_is_the_command():
     assert run(["check", "-e", "x = 1; y = 2*x"]) == 0
+
+
+# ---- options that are numbers ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("word", ["nan", "inf", "-inf", "-1"])
+@pytest.mark.parametrize("option", ["--min-digits", "--time-limit", "--rtol", "--atol"])
+def test_limit_that_limits_nothing_is_a_usage_error(check, option, word):
+    found = check("x = 2; y = x^2", option, word)
+    assert (found.status, found.out) == (2, "")
+    assert f"`{option}`" in found.err
+
+
+@pytest.mark.parametrize(("option", "word"), [("--min-digits", "17.5"), ("--time-limit", "1e300"), ("--points", "0")])
+def test_limit_that_nothing_can_reach_is_a_usage_error(check, option, word):
+    assert check("x = 2; y = x^2", option, word).status == 2
+
+
+def test_limits_at_the_ends_of_their_ranges(check):
+    assert check("x = 2; y = x^2", "--min-digits", "0", "--rtol", "0", "--atol", "0").status == 0
+    assert check("x = 2; y = x^2", "--min-digits", "17", "--time-limit", "1e6").status in (0, 1)
