@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from gradcli.cli import options
-from gradcli.cli.inputs import Request
+from gradcli.cli.inputs import Request, split_names
 from gradcli.cli.output import Console, json_line, json_number, number, table, terminal
-from gradcli.cli.selection import Selection
-from gradcli.errors import BindingError, Diagnostic, GradcliError
+from gradcli.cli.selection import Selection, is_glob
+from gradcli.errors import BindingError, Diagnostic, GradcliError, shown
 
 if TYPE_CHECKING:
+    from gradcli.batching.bind import Bound
     from gradcli.batching.loss import Answered
     from gradcli.source import Source
 
@@ -32,8 +33,14 @@ class Data(NamedTuple):
     in_format: str | None
     missing: str
 
-    def __bool__(self) -> bool:
-        return bool(self.files)
+
+def refuse_without_data(ctx: click.Context) -> None:
+    """Raises UsageError for a flag that says how to read --data where there is none."""
+    for name in ("rename", "in_format", "data_missing"):
+        source = ctx.get_parameter_source(name)
+        if source is not None and source.name == "COMMANDLINE":
+            flag = f"--{name.replace('_', '-')}"
+            raise click.UsageError(f"`{flag}` goes with --data\nhelp: name the file: `--data FILE`", ctx)
 
 
 def flags(function: options.F) -> options.F:
@@ -125,12 +132,41 @@ def _answers(
     console.tell(*model.notes, *bound.notes)
     if console.verbose:
         console.tell(Diagnostic(f"{cores()} workers, {ENGINE}", severity="note"))
-    retained, off = selection.retained(model, console), selection.off(model)
+    retained, off = _scalars(bound, selection, selection.retained(model, console), console), selection.off(model)
     questions = [Question(o, selection.by(model), retained, off) for o in selection.outputs(model)]
     found = answer(bound, questions, reader, data.missing == "skip", Reading(), cores())
     for answered in found:
         console.tell(*_why_not_finite(answered))
     return [_json(path, names, a) if as_json else _text(a, ofmt) for a in found]
+
+
+def _scalars(bound: Bound, selection: Selection, retained: Sequence[str], console: Console) -> list[str]:
+    """Of what is to be retained that which is one number. Of a column a glob skips it, a `retain` of the text gets a
+    note. Raises BindingError for one that --retain names."""
+    model = bound.model
+    rows = _row_wise(bound, retained)
+    named = {model.find(n).label for n in split_names(selection.retain) if not is_glob(model, n)}
+    for label in retained:
+        if label in rows and label in named:
+            raise BindingError.of(
+                f"the gradient of {shown(label)} has a number for each row",
+                model.find(label).span,
+                "retain scalars only, such as a `sum(...)` of it",
+            )
+    for label, span in model.resolved.retained:
+        if label in rows and label in retained:
+            fact = f"the gradient of {shown(label)} has a number for each row, `retain {label}` has no effect"
+            console.tell(Diagnostic(fact, span, "with --data scalars are retained only", "note"))
+    return [n for n in retained if n not in rows]
+
+
+def _row_wise(bound: Bound, labels: Sequence[str]) -> set[str]:
+    """The names that hold a number for each row once the data are bound."""
+    from gradcli.calculus.specialise import specialise
+
+    nodes = {n: bound.model.resolved.names[n].node for n in labels}
+    graph, at = specialise(bound.model.resolved.graph, frozenset(bound.columns), nodes.values())
+    return {n for n, node in nodes.items() if graph.columns[at[node]]}
 
 
 def _why_not_finite(found: Answered) -> list[Diagnostic]:

@@ -77,6 +77,7 @@ def command(
         return rows_of.run(
             console, request, selection, rows_of.Data(data, rename, in_format, data_missing), ofmt, as_json
         )
+    rows_of.refuse_without_data(ctx)
     found = options.read_models(request, console)
     from gradcli.cli.answers import Questions  # numpy, only once there is something to answer
 
