@@ -15,6 +15,7 @@ from gradcli.cli.inputs import Request, split_names
 from gradcli.cli.output import Console, json_line, json_number, number, table, terminal
 from gradcli.cli.selection import Selection, is_glob
 from gradcli.errors import BindingError, Diagnostic, GradcliError, shown
+from gradcli.source import visible
 
 if TYPE_CHECKING:
     from gradcli.batching.bind import Bound
@@ -87,7 +88,7 @@ def run(console: Console, request: Request, selection: Selection, data: Data, of
             console.fail(_with_remedies(fault))
             continue
         if len(request.sources) > 1 and not as_json:
-            console.data(f"# {path}")
+            console.data(f"# {visible(path)}")
         for block in blocks:
             console.data(block)
     return console.status
@@ -129,15 +130,25 @@ def _answers(
     model = bound.model
     if reader.format == "ndjson":
         reader.extend(bound.absent, bound.unbound(bindings))
-    console.tell(*model.notes, *bound.notes)
     if console.verbose:
         console.tell(Diagnostic(f"{cores()} workers, {ENGINE}", severity="note"))
+    console.heard.clear()
+    console.tell(*model.notes, *bound.notes)
     retained, off = _scalars(bound, selection, selection.retained(model, console), console), selection.off(model)
-    questions = [Question(o, selection.by(model), retained, off) for o in selection.outputs(model)]
+    by = selection.by(model)
+    valued = [*retained, *(n for n in by or () if model.find(n).kind == "intermediate")]
+    questions = [Question(o, by, valued, off) for o in selection.outputs(model)]
     found = answer(bound, questions, reader, data.missing == "skip", Reading(), cores())
+    common, blocks = list(console.heard), []
     for answered in found:
+        console.heard[:] = common
         console.tell(*_why_not_finite(answered))
-    return [_json(path, names, a) if as_json else _text(a, ofmt) for a in found]
+        if as_json:
+            warnings = list(dict.fromkeys(d.sentence() for d in console.heard))
+            blocks.append(json_line({**_record(path, names, answered, retained), "warnings": warnings}))
+        else:
+            blocks.append(_text(answered, ofmt))
+    return blocks
 
 
 def _scalars(bound: Bound, selection: Selection, retained: Sequence[str], console: Console) -> list[str]:
@@ -170,11 +181,13 @@ def _row_wise(bound: Bound, labels: Sequence[str]) -> set[str]:
 
 
 def _why_not_finite(found: Answered) -> list[Diagnostic]:
-    """Which columns brought a nan or an infinity into a result that is not finite."""
-    value = found.result.value
-    if isfinite(value):
+    """Which columns brought a nan or an infinity into a value, or into a gradient where the value is finite."""
+    result = found.result
+    numbers = {result.output: result.value}
+    numbers |= {f"{n}.grad": g for n, g in {**result.gradients, **result.retained}.items() if g is not None}
+    fact = next((f"`{n}` is {v!r}" for n, v in numbers.items() if not isfinite(v)), None)
+    if fact is None:
         return []
-    fact = f"`{found.result.output}` is {value!r}"
     made = [
         Diagnostic(
             f"{fact}: column `{name}` is not finite in {rows:,} row{'s' * (rows != 1)}, first in {place}",
@@ -189,23 +202,32 @@ def _why_not_finite(found: Answered) -> list[Diagnostic]:
     ]
 
 
+def _value(found: Answered, label: str) -> Any:
+    """The number of a name: a scalar leaf, what was asked for, or a leaf that the output does not need."""
+    result = found.result
+    if label == result.output:
+        return result.value
+    value = found.values.get(label, result.values.get(label))
+    return found.program.model.point.get(label) if value is None else value
+
+
 def _text(found: Answered, ofmt: str | None) -> str:
     result = found.result
-    rows = [(result.output, number(result.value, ofmt), number(None))]
-    rows += [
-        (n, number(found.values.get(n, result.values.get(n)), ofmt), number(g, ofmt))
-        for n, g in {**result.gradients, **result.retained}.items()
-    ]
+    gradients = {**result.gradients, **result.retained}
+    labels = dict.fromkeys((result.output, *(n for n in found.program.model.names if n in gradients)))
+    rows = [(n, number(_value(found, n), ofmt), number(gradients.get(n), ofmt)) for n in labels]
     return "\n".join(line.rstrip("\t") for line in table(rows, terminal(sys.stdout)))
 
 
-def _json(path: str, names: Sequence[str], found: Answered) -> str:
+def _record(path: str, names: Sequence[str], found: Answered, retained: Sequence[str]) -> dict[str, Any]:
+    """The JSON of `grad`, with the data, and without its warnings."""
     from gradcli.explain import reason
 
     result, program = found.result, found.program
     labels = program.model.resolved.names
-    lost = [n for n, g in {**result.gradients, **result.retained}.items() if g is None]
-    record: dict[str, Any] = {
+    kept = {n: g for n, g in result.retained.items() if n in retained}
+    lost = [n for n, g in {**result.gradients, **kept}.items() if g is None]
+    return {
         "schema": 1,
         "model": path,
         "data": list(names),
@@ -214,11 +236,6 @@ def _json(path: str, names: Sequence[str], found: Answered) -> str:
         "value": json_number(result.value),
         "point": {n: json_number(v) for n, v in found.values.items()},
         "gradients": {n: json_number(g) for n, g in result.gradients.items()},
-        "retained": {
-            n: {"value": json_number(result.values.get(n)), "gradient": json_number(g)}
-            for n, g in result.retained.items()
-        },
+        "retained": {n: {"value": json_number(_value(found, n)), "gradient": json_number(g)} for n, g in kept.items()},
         "reasons": {n: reason(program, labels[n], None)[0] for n in lost},
-        "warnings": [],
     }
-    return json_line(record)
