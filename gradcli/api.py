@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
+from os import fsdecode
 from typing import TYPE_CHECKING, Any
 
 from gradcli.compiled import Program, mixed_rows, no_gradient
@@ -20,7 +21,7 @@ from gradcli.errors import BindingError, Diagnostic, FileError, did_you_mean, no
 from gradcli.language.lower import Name, Resolved, lower
 from gradcli.results import Column, Number
 from gradcli.source import Source, Span
-from gradcli.values import as_number, evaluate_constants, literal_columns
+from gradcli.values import as_number, evaluate_constants, literal_columns, several
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -40,6 +41,8 @@ def parse(text: str, name: str = "-e", **values: Any) -> Model:
         >>> parse("y = x^2").outputs
         ('y',)
     """
+    if not isinstance(text, str):
+        raise TypeError(f"a model is a str, not {type(text).__name__}; `load` reads a file")
     return _model(Source.of(text, name), values)
 
 
@@ -54,7 +57,7 @@ def load(path: str | Path, **values: Any) -> Model:
     >>> load(path, x=3).gradient()
     {'x': 6.0}
     """
-    return _model(read_source(path), values)
+    return _model(read_source(fsdecode(path)), values)
 
 
 def _model(source: Source, values: Values) -> Model:
@@ -119,7 +122,9 @@ class Model:
         return literal_columns(self.resolved)
 
     def find(self, label: str, span: Span | None = None) -> Name:
-        """A name by its label or alias. Raises BindingError with a near miss."""
+        """A name by its label or alias. Raises BindingError with a near miss, TypeError for what is no str."""
+        if not isinstance(label, str):
+            raise TypeError(f"a name is a str, not {type(label).__name__}")
         name = self.resolved.find(label)
         if name is None:
             hint = did_you_mean(label, self.resolved.known()) or f"the model has {_some(self.resolved.known())}"
@@ -141,7 +146,7 @@ class Model:
         `of`: which output (default: the model's only or last one). `wrt`: the names to differentiate by, leaves or
         intermediates (default: every leaf that requires grad). `retain`: intermediates whose gradient is kept.
         `no_grad`: leaves that do not require grad. `show`: names whose value is wanted. `hessian`: second derivatives
-        by every two of the names too; of columns those within a row.
+        by every two of the names too; of columns those within a row. A str in place of several names is one name.
 
             >>> parse("y = x^2").compile().run({"x": 3}).gradients
             {'x': 6.0}
@@ -166,7 +171,7 @@ class Model:
         """
         from gradcli.explain import explain
 
-        return explain(self, list(names), of, values)
+        return explain(self, several(names, "names"), of, values)
 
     def derivative(self, of: str, *by: str) -> Model:
         """The model with one more definition, its output: the derivative of `of` by the names in turn.

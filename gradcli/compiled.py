@@ -19,7 +19,7 @@ from gradcli.graph import Graph
 from gradcli.leaves import requires_grad
 from gradcli.results import Number, Result
 from gradcli.source import Span
-from gradcli.values import as_number, check_out
+from gradcli.values import as_number, check_out, several
 
 if TYPE_CHECKING:
     from gradcli.api import Model
@@ -57,16 +57,19 @@ class Program:
         resolved = model.resolved
         if of is None and not model.outputs:
             raise BindingError.of(f"nothing in {model.source.name} can be an output", help="end it with an expression")
+        if not isinstance(of, str | None):
+            raise TypeError(f"`of` takes one name, not {type(of).__name__}; compile once for each output")
         self.output = model.find(model.outputs[-1] if of is None else of).label
-        self.no_grad = frozenset(model.find(n).label for n in no_grad)
+        self.no_grad = frozenset(model.find(n).label for n in several(no_grad, "no_grad"))
         self.requires = requires_grad(resolved, self.no_grad)
-        self.wanted = tuple(dict.fromkeys(self._asked(n) for n in wrt)) if wrt is not None else self._default_wanted()
-        retained = dict.fromkeys(model.find(n).label for n in retain)
+        by = self._default_wanted() if wrt is None else map(self._asked, several(wrt, "wrt"))
+        self.wanted = tuple(dict.fromkeys(by))
+        retained = dict.fromkeys(model.find(n).label for n in several(retain, "retain"))
         self.retained = tuple(n for n in retained if not self.is_leaf(n))
         for name in self.retained:
             if not self.requires[resolved.names[name].node]:
                 raise no_gradient(model, name, self.no_grad)
-        self.show = tuple(dict.fromkeys(model.find(n).label for n in show))
+        self.show = tuple(dict.fromkeys(model.find(n).label for n in several(show, "show")))
         self._compiled: dict[frozenset[str], MachineProgram] = {}
         self._bound: dict[str, str] = {}  # names that were given a value before: a search takes as long as a run of few
         self._lock = threading.Lock()

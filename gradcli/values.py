@@ -49,6 +49,20 @@ def literal_columns(resolved: Resolved) -> dict[str, Column]:
     return found
 
 
+def several(given: str | Iterable[str], parameter: str) -> tuple[str, ...]:
+    """Names as a tuple; a str is one of them. Raises TypeError for what is no name."""
+    if isinstance(given, str):
+        return (given,)
+    try:
+        names = tuple(given)
+    except TypeError:
+        raise TypeError(f"`{parameter}` takes names, such as ['x', 'y'], not {type(given).__name__}") from None
+    for name in names:
+        if not isinstance(name, str):
+            raise TypeError(f"`{parameter}` takes names, such as ['x', 'y'], not {type(name).__name__}")
+    return names
+
+
 _FLOAT64 = np.dtype(np.float64)
 _NO_NUMBERS = frozenset("cmMSUV")  # dtype kinds: complex, times, texts, records
 

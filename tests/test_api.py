@@ -379,6 +379,34 @@ def test_wrt_nothing_gives_the_value_alone():
     assert dict(result.gradients) == {}
 
 
+@pytest.mark.parametrize("option", ["wrt", "retain", "no_grad", "show"])
+def test_a_str_is_one_name_not_its_letters(option):
+    text = "w1 = 2; x = 3; n1 = w1*x; o = n1^2"
+    name = "w1" if option in ("wrt", "no_grad") else "n1"
+    assert run(text, **{option: name}) == run(text, **{option: [name]})
+    assert [e.name for e in gradcli.parse(text).explain("n1")] == ["n1"]
+
+
+@pytest.mark.parametrize("option", ["of", "wrt", "retain", "no_grad", "show"])
+def test_what_is_no_name_is_refused_by_its_option(option):
+    for given in (5, [5], [["x"]], b"x", [b"x"]):
+        with pytest.raises(TypeError, match=f"`{option}` takes "):
+            gradcli.parse("x = 1; n = x*2; o = n*3").compile(**{option: given})
+    with pytest.raises(TypeError, match="`of` takes one name, not list; compile once for each output"):
+        gradcli.parse("x = 1; y = x; z = x; output y, z").compile(of=["y", "z"])
+
+
+def test_what_is_no_text_name_or_path_is_refused():
+    with pytest.raises(TypeError, match="a model is a str, not bytes; `load` reads a file"):
+        gradcli.parse(b"x = 1; x^2")
+    with pytest.raises(TypeError, match="not int"):
+        gradcli.load(0)
+    with pytest.raises(TypeError, match="a name is a str, not list"):
+        gradcli.parse("x = 1; y = x^2").derivative("y", ["x"])
+    with pytest.raises(TypeError, match="a name is a str, not int"):
+        run("x = 1; y = x^2", {1: 2.0})
+
+
 def test_wrt_twice_is_once():
     assert dict(run("x = 2; x^2", wrt=["x", "x"]).gradients) == {"x": 4.0}
 
