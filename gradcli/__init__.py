@@ -54,3 +54,8 @@ def __getattr__(name: str) -> Any:
 
             return getattr(import_module(home), name)
     raise AttributeError(f"module 'gradcli' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    """The public names too, which are not loaded yet."""
+    return sorted({*globals(), *__all__})

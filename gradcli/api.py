@@ -10,18 +10,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import cached_property
 from os import fsdecode
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from gradcli.compiled import Program, mixed_rows, no_gradient
+from gradcli.compiled import Program, mixed_rows, no_gradient, some
 from gradcli.errors import BindingError, Diagnostic, FileError, did_you_mean, not_utf8
 from gradcli.language.lower import Name, Resolved, lower
 from gradcli.results import Column, Number
 from gradcli.source import Source, Span
-from gradcli.values import as_number, evaluate_constants, literal_columns, several
+from gradcli.values import as_number, evaluate_constants, literal_columns, read_only, several
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -108,18 +109,25 @@ class Model:
         return tuple(n.label for n in self.resolved.names.inputs() if n.kind != "const")
 
     @cached_property
-    def point(self) -> dict[str, Number]:
-        """The values that the text itself gives, by name: floats, or (rows,) arrays."""
+    def point(self) -> Mapping[str, Number]:
+        """The values that the text itself gives, by name: floats, or (rows,) arrays; all of it is read-only."""
         found = {n.label: n.default for n in self.resolved.names.inputs() if n.default is not None}
         values = dict(zip(found, evaluate_constants(self.resolved, found.values(), self.literals), strict=True))
         for label, value in self._given.items():
             values[self.find(label).label] = as_number(label, value)
-        return values
+        return MappingProxyType({n: v if isinstance(v, float) else read_only(v) for n, v in values.items()})
 
     @cached_property
     def literals(self) -> dict[str, Column]:
         """The columns written as lists in the text, by the label of their leaf."""
         return literal_columns(self.resolved)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What was computed from the text is computed again: a read-only mapping cannot be pickled."""
+        return {"resolved": self.resolved, "_given": self._given}
+
+    def __repr__(self) -> str:
+        return f"<Model {self.source.name}: {some(self.outputs)} of {some(self.leaves)}>"
 
     def find(self, label: str, span: Span | None = None) -> Name:
         """A name by its label or alias. Raises BindingError with a near miss, TypeError for what is no str."""
@@ -127,7 +135,7 @@ class Model:
             raise TypeError(f"a name is a str, not {type(label).__name__}")
         name = self.resolved.find(label)
         if name is None:
-            hint = did_you_mean(label, self.resolved.known()) or f"the model has {_some(self.resolved.known())}"
+            hint = did_you_mean(label, self.resolved.known()) or f"the model has {some(self.resolved.known())}"
             raise BindingError.of(f"no name `{label}` in {self.source.name}", span, hint)
         return name
 
@@ -194,8 +202,3 @@ def match_names(pattern: str, names: Iterable[str]) -> list[str]:
     from fnmatch import fnmatchcase
 
     return [n for n in names if fnmatchcase(n, pattern)]
-
-
-def _some(names: Sequence[str]) -> str:
-    shown = ", ".join(f"`{n}`" for n in names[:8])
-    return f"{shown} and {len(names) - 8} more" if len(names) > 8 else shown or "no names"

@@ -78,6 +78,17 @@ class Program:
         self.needed = {n.label: n for n in leaves}  # what must have a value
         self.literals = frozenset(resolved.graph.labels[n] for n in resolved.graph.lists if marks[n])
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Without the lock, and without what is compiled: it is compiled again where it is run."""
+        return {**self.__dict__, "_compiled": {}, "_lock": None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._lock = threading.Lock()
+
+    def __repr__(self) -> str:
+        return f"<Program of {self.model.source.name}: `{self.output}` by {some(self.wanted)}>"
+
     def _asked(self, name: str) -> str:
         label = self.model.find(name).label
         if not self.requires[self.model.resolved.names[label].node]:
@@ -222,6 +233,10 @@ class Program:
         >>> gradcli.parse("y = x^2").compile().run({"x": [1, 2, 3]}).value.tolist()
         [1.0, 4.0, 9.0]
         """
+        if threads is not None:
+            _at_least_one("threads", threads)
+        if block is not None:
+            _at_least_one("block", block)
         given = columns if type(columns) is dict else by_name(columns or {}, self.model.resolved.known())
         values, rows, labels = self.values(given)
         program = self.machine(labels)
@@ -245,6 +260,12 @@ class Program:
             hessian,
             rows,
         )
+
+
+def some(names: Sequence[str]) -> str:
+    """The first names of many, for a message."""
+    listed = ", ".join(f"`{n}`" for n in names[:8])
+    return f"{listed} and {len(names) - 8} more" if len(names) > 8 else listed or "no names"
 
 
 def no_gradient(model: Model, label: str, no_grad: Iterable[str]) -> GradientError:
@@ -285,6 +306,11 @@ def mixed_rows(model: Model, fault: MixedRows) -> GradientError:
         span,
         "ask for a scalar output, such as `sum(...)` of this one, or `detach` the reduction",
     )
+
+
+def _at_least_one(name: str, count: int) -> None:
+    if count < 1:
+        raise ValueError(f"`{name}` must be 1 or more, not {count}")
 
 
 def _rows(count: int) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -45,8 +46,15 @@ def literal_columns(resolved: Resolved) -> dict[str, Column]:
             machine, placed = simplify(known, [at[i] for i in odd])
             values = iter(execute.run(schedule(machine, placed), {}, 1))
             numbers = [next(values) if n is None else n for n in numbers]  # type: ignore[misc]
-        found[graph.labels[node]] = np.array(numbers, dtype=np.float64)
+        found[graph.labels[node]] = read_only(np.array(numbers, dtype=np.float64))
     return found
+
+
+def read_only(column: Column) -> Column:
+    """The same numbers, which nobody can write through this array."""
+    view = column.view()
+    view.flags.writeable = False
+    return view
 
 
 def several(given: str | Iterable[str], parameter: str) -> tuple[str, ...]:
@@ -108,3 +116,11 @@ def check_out(out: Sequence[Any], count: int, rows: int, inputs: Iterable[Number
             raise BindingError.of(f"`out` must hold writeable contiguous float64 arrays of shape ({rows},)")
         if any(np.shares_memory(array, column) for column in columns):
             raise BindingError.of("an array of `out` shares memory with an input", help="give it an array of its own")
+    if _overlap(out):
+        raise BindingError.of("two arrays of `out` share memory", help="give each result an array of its own")
+
+
+def _overlap(arrays: Iterable[Column]) -> bool:
+    """Whether contiguous arrays share memory: next to each other by their addresses, since all pairs take long."""
+    ranges = sorted((start := a.__array_interface__["data"][0], start + a.nbytes) for a in arrays)
+    return any(after < end for (_, end), (after, _) in pairwise(ranges))

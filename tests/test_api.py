@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import doctest
 import importlib
 import inspect
+import multiprocessing
+import pickle
+import subprocess
 import sys
 from decimal import Decimal
 from fractions import Fraction
@@ -616,6 +620,77 @@ def test_a_model_is_not_changed_by_anything_asked_of_it():
     model.explain()
     assert (model.names, model.outputs, model.leaves, model.point, len(model.resolved.graph)) == before
     assert model.gradient() == {"x": 12.0}
+
+
+@pytest.mark.parametrize("text", ["x = 2; l = [1, 2]; o = sum(l)*x", "x = 2; l = [1, 2]*3; o = sum(l)*x"])
+def test_the_point_cannot_be_written(text):
+    model = gradcli.parse(text, x=5.0)
+    with pytest.raises(TypeError):
+        model.point["x"] = 7.0
+    with pytest.raises(ValueError, match="read-only"):
+        model.point["l"][0] = 7.0
+    assert (model.point["x"], model.point["l"][0]) == (5.0, 3.0 if "*3" in text else 1.0)
+    assert model.gradient()["x"] == model.compile().run().value / 5.0
+
+
+def test_a_given_array_stays_writable_for_its_owner():
+    column = np.array([1.0, 2.0])
+    assert gradcli.parse("x^2", x=column).point["x"].tolist() == [1.0, 2.0]
+    column[0] = 3.0
+
+
+def test_what_is_shared_among_out_is_refused():
+    program = gradcli.parse("y = x*w").compile()
+    given = {"x": np.ones(6), "w": np.ones(6)}
+    room = np.empty(17)
+    for out in ([room[:6]] * 3, [room[:6], room[5:11], room[11:]], [room[6:12], np.empty(6), room[11:]]):
+        with pytest.raises(BindingError, match="two arrays of `out` share memory"):
+            program.run(given, out=out)
+    room = np.empty(18)
+    assert program.run(given, out=[room[12:], room[:6], room[6:12]]).value.tolist() == [1.0] * 6
+
+
+@pytest.mark.parametrize("option", ["threads", "block"])
+def test_a_number_of_threads_or_rows_below_one_is_refused(option):
+    program = gradcli.parse("y = x*2").compile()
+    for count in (0, -1):
+        with pytest.raises(ValueError, match=f"`{option}` must be 1 or more, not {count}"):
+            program.run({"x": [1.0, 2.0]}, **{option: count})
+
+
+@pytest.mark.parametrize("again", [copy.deepcopy, copy.copy, lambda x: pickle.loads(pickle.dumps(x))])  # noqa: S301  our own
+def test_models_programs_and_results_are_copied_and_pickled(again):
+    model = gradcli.parse(NEURON, b=6.9)
+    assert model.point["b"] == 6.9
+    assert again(model).point == model.point
+    program = model.compile(retain=["n"])
+    before = program.run({"x1": [1.0, 2.0]})
+    for found in (again(program), again(again(program))):
+        result = found.run({"x1": [1.0, 2.0]})
+        assert repr(result) == repr(before)
+        assert found.run().gradients == program.run().gradients
+    assert repr(again(before)) == repr(before)
+
+
+def test_a_program_goes_to_other_processes():
+    program = gradcli.parse("y = x^2").compile()
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        assert [r.gradients["x"] for r in pool.map(program.run, [{"x": 1.0}, {"x": 2.0}])] == [2.0, 4.0]
+
+
+def test_the_package_lists_its_names_before_they_are_loaded():
+    code = "import gradcli, sys; assert not set(gradcli.__all__) - set(dir(gradcli)); assert 'numpy' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+
+
+def test_models_and_programs_say_what_they_are():
+    model = gradcli.parse(NEURON, "neuron.expr")
+    assert repr(model) == "<Model neuron.expr: `o` of `x1`, `x2`, `w1`, `w2`, `b`>"
+    assert repr(model.compile(wrt=["w1", "n"])) == "<Program of neuron.expr: `o` by `w1`, `n`>"
+    assert repr(model.compile(wrt=[])) == "<Program of neuron.expr: `o` by no names>"
+    many = gradcli.parse(" + ".join(f"x{i}" for i in range(5000)))
+    assert repr(many).endswith("`x7` and 4992 more>")
+    assert len(repr(many.compile())) < 200
 
 
 def test_the_package_is_typed():
