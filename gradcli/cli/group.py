@@ -24,6 +24,7 @@ _COMMANDS = {
     "explain": "For each name: leaf, requires_grad, retained, gradient, and why.",
     "functions": "The table of functions: arguments, domain, convention.",
 }
+_COMPLETE = "_GRADCLI_COMPLETE"  # set by the shell that completes a word, or asks how to
 _LONGEST = 300  # characters of the user's own words that a usage error repeats
 
 EXIT = """\b
@@ -49,7 +50,7 @@ class Lazy(click.Group):
             formatter.write_dl(list(_COMMANDS.items()))
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        if not args:
+        if not args and not ctx.resilient_parsing:
             raise click.UsageError(f"no command\nhelp: {self._some(ctx)}", ctx)
         try:
             return super().parse_args(ctx, list(args))
@@ -60,6 +61,8 @@ class Lazy(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         if args and args[0] not in _COMMANDS:
+            if ctx.resilient_parsing:
+                return None, None, args
             hint = did_you_mean(args[0], _COMMANDS) or self._some(ctx)
             raise click.UsageError(f"no command {shown(args[0])}\nhelp: {hint}", ctx)
         return super().resolve_command(ctx, args)
@@ -112,8 +115,10 @@ def run(arguments: list[str]) -> int:
         return WRONG
     except (KeyboardInterrupt, click.Abort):
         return interrupted()
-    except (BrokenPipeError, SystemExit):  # click leaves when its own help meets a closed pipe
-        drop_stdout()
+    except (BrokenPipeError, SystemExit) as stop:
+        if _COMPLETE in os.environ and isinstance(stop, SystemExit):
+            return stop.code if isinstance(stop.code, int) else 0
+        drop_stdout()  # click leaves when its own help meets a closed pipe
         return CLOSED
     except OSError as fault:
         drop_stdout()

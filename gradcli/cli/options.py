@@ -17,6 +17,7 @@ __all__ = ["Command", "Request", "check_format", "choice", "gather", "models", "
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+_FILES = r"\b(FILE|MODEL|DATA|PROGRAM)\b"  # in a metavar
 _FORMAT = r"(?a)%[-+ #0]{0,5}\d{0,3}(\.\d{1,3})?[eEfFgG]"
 
 
@@ -31,6 +32,11 @@ class Command(click.Command):
         except click.UsageError as fault:
             fault.ctx = fault.ctx or ctx
             raise
+
+    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+        """While a shell completes a word, what is called a file completes to files."""
+        found = super().get_params(ctx)
+        return [_of_files(p) for p in found] if ctx.resilient_parsing else found
 
     def invoke(self, ctx: click.Context) -> Any:
         """Failures of the whole run, with the colours that this command was asked for.
@@ -50,6 +56,16 @@ class Command(click.Command):
         except BrokenPipeError:
             drop_stdout()
             return CLOSED
+
+
+def _of_files(parameter: click.Parameter) -> click.Parameter:
+    if not re.search(_FILES, parameter.metavar or ""):
+        return parameter
+    from copy import copy
+
+    found = copy(parameter)
+    found.type = click.Path()
+    return found
 
 
 def not_an_option(
