@@ -257,6 +257,17 @@ def row() -> str:
     return f"\n```diff\n+{re.sub(r' {2,}', '  ', found)}\n```\n\n"
 
 
+def statuses() -> str:
+    """The exit statuses as `--help` has them."""
+    from gradcli.cli.group import STATUSES
+
+    lines = ["", "| status | meaning |", "|---|---|"]
+    for status, meaning in STATUSES.items():
+        said = re.sub(r"--[a-z-]+", r"`\g<0>`", meaning)
+        lines.append(f"| {status} | {said} |")
+    return "\n".join([*lines, "", ""])
+
+
 def messages() -> str:
     """The kinds of mistake with the first line of what is said."""
     lines = ["", "| sample | says |", "|---|---|"]
@@ -301,6 +312,7 @@ GENERATORS: dict[str, Callable[[], str]] = {
     "options": options,
     "row": row,
     "messages": messages,
+    "statuses": statuses,
 }
 
 

@@ -83,6 +83,18 @@ def test_links_lead_somewhere(name: str) -> None:
             assert heading in [re.sub(r"[^\w -]", "", h.lower()).replace(" ", "-") for h in headings], target
 
 
+def test_every_exit_status_is_in_the_tables_and_in_help() -> None:
+    from gradcli.cli import output
+    from gradcli.cli.group import EXIT, STATUSES
+
+    known = {value for name, value in vars(output).items() if name.isupper() and isinstance(value, int)}
+    assert set(STATUSES) == known | {143}  # SIGTERM
+    for name in ("README.md", "docs/errors.md"):
+        text = PAGES[name].read_text(encoding="utf-8")
+        assert [int(s) for s in re.findall(r"^\| (\d+) \| ", text, re.MULTILINE)] == list(STATUSES)
+    assert all(f"{status} {meaning}" in EXIT for status, meaning in STATUSES.items())
+
+
 def test_every_command_and_option_has_a_page() -> None:
     import click
 

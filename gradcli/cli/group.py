@@ -27,10 +27,18 @@ _COMMANDS = {
 _COMPLETE = "_GRADCLI_COMPLETE"  # set by the shell that completes a word, or asks how to
 _LONGEST = 300  # characters of the user's own words that a usage error repeats
 
-EXIT = """\b
-Exit status: 0 fine; 1 a check failed, a gradient asked for by --print is none, more bad rows than --max-errors, or a
-warning under --strict; 2 wrong usage, unreadable file, bad expression or data; 3 internal error; 4 nothing was checked;
-130 interrupted; 141 closed pipe."""
+STATUSES = {
+    0: "fine",
+    1: "a check failed, a gradient asked for by --print is none, more bad rows than --max-errors or --max-nonfinite, "
+    "or a warning under --strict",
+    2: "wrong usage, unreadable file, bad expression or data, unwritable output",
+    3: "internal error",
+    4: "nothing was checked",
+    130: "interrupted",
+    141: "closed pipe",
+    143: "terminated",
+}
+EXIT = f"Exit status: {'; '.join(f'{status} {meaning}' for status, meaning in STATUSES.items())}."
 
 
 class Lazy(click.Group):
