@@ -20,6 +20,10 @@ if TYPE_CHECKING:
 
 _BINDING = re.compile(r"\s*(?:`([^`\n]+)`|([^\s`=@]+))(@[1-9][0-9]*)?\s*=(?!=)(.*)", re.DOTALL)
 _ITEM = r"\s*(?:`([^`]*)`(@[0-9]+)?|([^,`]*))\s*(?:,|\Z)"
+_HEAD = 4096  # bytes of a file that show whether it is a table
+_DATA = (".csv", ".tsv", ".ndjson", ".jsonl", ".parquet", ".gz", ".zst", ".xlsx")
+_PACKED = (b"PAR1", b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"BZh", b"\xfd7zXZ", b"PK\x03\x04", b"ARROW1")
+_CELL = rb"\s*\"?[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?\"?\s*"
 _MANY = 1000  # files of a folder that are looked through for a name that is near
 _CMD = "in cmd.exe an unquoted `^` gets lost: quote it, or write `**`, which works as well"
 
@@ -76,7 +80,7 @@ def gather(ctx: click.Context, words: Sequence[str], expressions: Sequence[str],
         request.sources.append(("-e", Source.of(text)))
     for path in paths:
         try:
-            for name, source in _read(path):
+            for name, source in _read(path, ctx):
                 request.sources.append((name, source.plus(text) if expressions else source))
         except GradcliError as fault:
             console.fail(fault)
@@ -97,16 +101,17 @@ def _place(word: str) -> str:
     return word
 
 
-def _read(path: str) -> Iterator[tuple[str, Source]]:
+def _read(path: str, ctx: click.Context) -> Iterator[tuple[str, Source]]:
     from gradcli.api import read_source
 
     if path == "-":
-        yield "-", _standard_input()
+        yield "-", _standard_input(ctx)
         return
     if not exists(path):
         raise FileError.of(f"{shown(path)} is neither a file nor a NAME=VALUE", help=_absent(path))
     place = _place(path)
     if not os.path.isdir(place):
+        _refuse_data(path, _head(place), ctx)
         yield path, _named(read_source(place), path)
         return
     from pathlib import Path
@@ -148,13 +153,58 @@ def _near_file(word: str) -> str | None:
     return did_you_mean(os.path.basename(word), files)
 
 
-def _standard_input() -> Source:
+def _head(place: str) -> bytes:
+    """How a file begins; nothing of a pipe, which can be read once."""
+    try:
+        if not os.path.isfile(place):
+            return b""
+        with open(place, "rb", buffering=0) as file:
+            return file.read(_HEAD)
+    except OSError:
+        return b""
+
+
+def _refuse_data(path: str, head: bytes, ctx: click.Context) -> None:
+    """Raises FileError for a table where a model is expected: the parser would find a mistake in every row of it."""
+    if not _is_data(path, head):
+        return
+    takes = {option for parameter in ctx.command.params for option in parameter.opts}
+    flag = next((f for f in ("--data", "--against") if f in takes), None)
+    remedy = "name a model, or give an expression with -e"
+    if flag:
+        import shlex
+
+        remedy = f"`{flag} {shlex.quote(path)}` reads it; {remedy}"
+    elif ctx.info_name == "batch":
+        remedy = "the model comes first: `gradcli batch MODEL DATA`, or is given with -e"
+    raise FileError.of(f"{shown(path)} holds data, not a model", help=remedy)
+
+
+def _is_data(path: str, head: bytes) -> bool:
+    """By its name, unless it defines something; by bytes that are no text; by an object, or a header and numbers."""
+    if path.lower().endswith(_DATA) and b"=" not in head:
+        return True
+    if head.startswith(_PACKED):
+        return True
+    lines = [line for line in head.split(b"\n", 16)[:16] if line.strip()][:2]
+    if not lines or lines[0].lstrip().startswith((b"{", b"[{")):
+        return bool(lines)
+    mark = next((m for m in (b",", b"\t") if m in lines[0].strip()), None)
+    if mark is None or len(lines) < 2 or any(c in line for c in (b"=", b"(", b"[", b"#") for line in lines):
+        return False
+    cells = lines[1].split(mark)
+    return len(cells) == lines[0].count(mark) + 1 and any(re.fullmatch(_CELL, c) for c in cells)
+
+
+def _standard_input(ctx: click.Context) -> Source:
     from gradcli.source import Part, Source
 
     if sys.stdin is None or terminal(sys.stdin):
         raise FileError.of("standard input is a terminal", help="pipe a model into `-`, or name a file")
     try:
-        return Source([Part("-", sys.stdin.buffer.read().decode().removeprefix("\ufeff"))])
+        data = sys.stdin.buffer.read()
+        _refuse_data("-", data[:_HEAD], ctx)
+        return Source([Part("-", data.decode().removeprefix("\ufeff"))])
     except UnicodeDecodeError as fault:
         raise not_utf8("-", fault) from None
     except OSError as fault:

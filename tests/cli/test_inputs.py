@@ -1,0 +1,83 @@
+"""What the words of a command line name."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import sys
+from pathlib import Path
+
+import pytest
+
+from gradcli.cli import inputs
+
+
+def give(monkeypatch, data: bytes):
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(data)))
+
+
+# ---- data where a model is expected ----------------------------------------------------------------------------------
+
+TABLES = {
+    "rows.csv": b"x,y\n1,2\n3,4\n",
+    "text.csv": b"x\n1\n2\n",
+    "semicolons.csv": b"x;y\n1;2\n",
+    "missing.csv": b"x,y\nNA,\n",
+    "rows.txt": b"x,y\n1,2\n3,4\n",
+    "quoted": b'"the x","y"\n"1","2"\n',
+    "no_header.dat": b"1.5,2e-3\n3,4\n",
+    "tabs.dat": b"x\ty\n\n-1\t.5\n",
+    "rows.ndjson": b'{"x": 1}\n',
+    "rows.json": b'[{"x": 1}]\n',
+    "rows.csv.gz": gzip.compress(b"x,y\n1,2\n"),
+    "packed": gzip.compress(b"x,y\n1,2\n"),
+    "rows.parquet": b"PAR1\x15\x04",
+    "sheet.xlsx": b"PK\x03\x04\x14",
+}
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_table_is_no_model(cli, tmp_path, monkeypatch, name):
+    monkeypatch.setattr("gradcli.language.lower.lower", None)  # not a row of it is parsed
+    path = tmp_path / name
+    path.write_bytes(TABLES[name])
+    found = cli("grad", str(path), "x=1")
+    assert (found.status, found.out) == (2, "")
+    assert f"holds data, not a model\nhelp: `--data {path}` reads it" in found.err
+
+
+def test_each_command_says_where_its_data_go(cli, tmp_path):
+    path = tmp_path / "d.csv"
+    path.write_bytes(TABLES["rows.csv"])
+    assert f"help: `--against {path}` reads it" in cli("check", str(path)).err
+    assert "help: the model comes first: `gradcli batch MODEL DATA`" in cli("batch", str(path), str(path)).err
+    assert "help: name a model, or give an expression with -e" in cli("diff", str(path)).err
+
+
+def test_table_on_standard_input_is_no_model(cli, monkeypatch):
+    give(monkeypatch, TABLES["rows.csv"])
+    assert "`-` holds data, not a model\nhelp: `--data -` reads it" in cli("grad", "-").err
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("m.csv", "x = 2; x^2"),
+        ("m.expr", "output o, p\nretain a, b\na = 1; b = a*2; o = b*2; p = b*3"),
+        ("m.expr", "# one, two\n# 3, 4\nx = 2; x^2"),
+        ("m.expr", "f(a, b) = a*b\nx = 2; f(x, 3)"),
+        ("m.expr", "x = [1, 2,\n3, 4]\nsum(x)"),
+        ("m.expr", "[1, 2,\n3, 4,\n5]*2"),
+        ("m.expr", "x\n1"),
+    ],
+)
+def test_model_is_none_of_these(cli, tmp_path, name, text):
+    path = tmp_path / name
+    path.write_text(text)
+    assert "holds data" not in cli("grad", str(path)).err
+
+
+def test_pipe_is_read_once(tmp_path):
+    assert inputs._head("/dev/null") == b""
+    assert inputs._head(str(tmp_path)) == b""
+    assert inputs._head(__file__) == Path(__file__).read_bytes()[:4096]
