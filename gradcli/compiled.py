@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 Values = Mapping[str, Any]
 
+_SCALAR = "ask for a scalar output, such as `sum(...)` of this one, or `detach` the reduction"
 NATIVE_FROM = 100_000  # rows from which compiling to native code pays for a single run
 
 
@@ -142,14 +143,23 @@ class Program:
                     like = at[names[n].node]
                     found[like] = shaped_as(graph, graph.constant(0.0), like if graph.columns[like] else output)
             roots = [output, *(found[at[names[n].node]] for n in asked if n in self.filled)]
-            if self.hessian:
-                roots += second(graph, {n: at[names[n].node] for n in self.wanted}, found)
         except MixedRows as fault:
             raise mixed_rows(self.model, fault) from None
+        if self.hessian:
+            roots += self._second(graph, at, found)
         taints = [-1] + [0] * (len(roots) - 1)
         roots += [at[names[n].node] for n in self.show]
         taints += [-1] * len(self.show)
         return graph, roots, taints
+
+    def _second(self, graph: Graph, at: Sequence[int], found: Mapping[int, int]) -> list[int]:
+        names = self.model.resolved.names
+        try:
+            return second(graph, {n: at[names[n].node] for n in self.wanted}, found)
+        except MixedRows as fault:
+            scalars = [n for n in self.wanted if not graph.columns[at[names[n].node]]]
+            remedy = f"ask by scalars only, such as {some(scalars[:3])}" if scalars else "ask by scalars only"
+            raise mixed_rows(self.model, fault, f"{remedy}: `--wrt`, or `wrt` in Python") from None
 
     @cached_property
     def filled(self) -> frozenset[str]:
@@ -297,14 +307,14 @@ def second(graph: Graph, wanted: Mapping[str, int], found: Mapping[int, int]) ->
     return rows
 
 
-def mixed_rows(model: Model, fault: MixedRows) -> GradientError:
+def mixed_rows(model: Model, fault: MixedRows, remedy: str = _SCALAR) -> GradientError:
     span = Span(model.source, *fault.place) if fault.place[0] >= 0 else None
     written = span.text.partition("(")[0] if span else ""
     what = written if written.isidentifier() else {"gather": "sum"}.get(fault.op, fault.op.removesuffix("_rows"))
     return GradientError.of(
         f"a gradient for each row would mix rows: it passes through `{what}`",
         span,
-        "ask for a scalar output, such as `sum(...)` of this one, or `detach` the reduction",
+        remedy,
     )
 
 

@@ -484,6 +484,17 @@ def test_a_hessian_by_some():
     assert {a: dict(row) for a, row in hessian.items()} == {"x": {"x": 54.0}}
 
 
+@pytest.mark.parametrize(
+    ("text", "remedy"),
+    [
+        ("x = [1, 2]; y = sum(x)^2", "ask by scalars only: `--wrt`, or `wrt` in Python"),
+        ("x = [1, 2]; a = 3; y = sum(x*a)^2", "ask by scalars only, such as `a`: `--wrt`, or `wrt` in Python"),
+    ],
+)
+def test_a_hessian_that_mixes_rows_asks_for_scalars_to_differentiate_by(text, remedy):
+    assert refused(GradientError, text, hessian=True).endswith(f"help: {remedy}")
+
+
 # ---- run ----
 
 
