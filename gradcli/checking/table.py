@@ -67,6 +67,8 @@ def read_table(path: str) -> Table:
     suffix = Path(path).suffix.lower()
     try:
         if path == "-":
+            if sys.stdin is None:
+                raise FileError.of("standard input is closed", help="pipe a table into `-`, or name a file")
             return parse_csv(sys.stdin.buffer.read(), "-")
         if suffix in (".parquet", ".pq"):
             return _parquet(path)

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from gradcli.cli import options
+from gradcli.cli.inputs import unused
 from gradcli.cli.output import FAILED, FINE, NOTHING, WRONG, Console, json_line
-from gradcli.errors import Diagnostic, did_you_mean, shown
+from gradcli.errors import Diagnostic, shown
 from gradcli.source import visible
 
 if TYPE_CHECKING:
@@ -127,6 +128,8 @@ def command(ctx: click.Context, /, **given: Any) -> int:
     settings = Settings(**given)
     from gradcli.reports.checks import parse_target
 
+    if settings.against_command is not None and not settings.against_command.strip():
+        raise click.UsageError("`--against-command` names no program\nhelp: a variable of the shell may be unset", ctx)
     console = Console(settings.quiet, settings.verbose, settings.strict, settings.color)
     targets = [parse_target(text) for text in settings.report]
     if settings.as_json and any(path == "-" and kind != "github" for kind, path in targets):
@@ -228,9 +231,9 @@ class _Run:
         from gradcli.reports.json_report import summary
 
         console = self.console
-        for name in bindings:
+        for name, value in bindings.items():
             if name not in self.used and not self.faults:
-                help = did_you_mean(name, self.known) or "leave it out"
+                help = unused(name, value, self.known)
                 console.tell(Diagnostic(f"{shown(name)} is no name that a model uses", None, help))
                 console.worst(WRONG)
         report = Report(self.entries, self.faults, self.models, __version__)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import TYPE_CHECKING
 from unicodedata import normalize
 
@@ -71,9 +71,11 @@ def gather(ctx: click.Context, words: Sequence[str], expressions: Sequence[str],
         else:
             paths.append(word)
     if not paths and not expressions:
-        remedy = "name a file, `-` for standard input, or give an expression with -e"
+        remedy = next(filter(None, map(_file_instead, words)), None)
+        remedy = remedy or "name a file, `-` for standard input, or give an expression with -e"
         raise click.UsageError(f"no model\nhelp: {remedy}", ctx)
-    if paths.count("-") > 1:
+    data = (*(ctx.params.get("data") or ()), ctx.params.get("against"))
+    if "-" in paths and (paths.count("-") > 1 or "-" in data):
         raise click.UsageError("standard input can be read once\nhelp: name `-` once", ctx)
     text = "\n".join(expressions)
     if not paths:
@@ -90,6 +92,20 @@ def gather(ctx: click.Context, words: Sequence[str], expressions: Sequence[str],
 def exists(word: str) -> bool:
     """Whether there is a file of this name; a word that no file could be called is none."""
     return os.path.exists(_place(word))
+
+
+def _file_instead(word: str) -> str | None:
+    """For a word that gives a value and is the name of a file as well."""
+    if not exists(word):
+        return None
+    import shlex
+
+    return f"{shown(word)} gives a value; the file of that name is `{shlex.quote(f'./{word}')}`"
+
+
+def unused(name: str, value: str, known: Collection[str]) -> str:
+    """What may be meant by a binding that no model uses: a file, or a name that is near."""
+    return _file_instead(f"{name}={value}") or _instead(name, list(known))
 
 
 def _place(word: str) -> str:
@@ -199,7 +215,9 @@ def _is_data(path: str, head: bytes) -> bool:
 def _standard_input(ctx: click.Context) -> Source:
     from gradcli.source import Part, Source
 
-    if sys.stdin is None or terminal(sys.stdin):
+    if sys.stdin is None or sys.stdin.closed:
+        raise FileError.of("standard input is closed", help="pipe a model into `-`, or name a file")
+    if terminal(sys.stdin):
         raise FileError.of("standard input is a terminal", help="pipe a model into `-`, or name a file")
     try:
         data = sys.stdin.buffer.read()
@@ -228,12 +246,12 @@ def read_models(request: Request, console: Console) -> list[tuple[str, Model]]:
         except GradcliError as fault:
             console.fail(fault)
     used = set().union(*(model.resolved.used for _, model in found))
-    unused = [name for name in request.bindings if name not in used]
-    if unused and found and len(found) == len(request.sources):
+    idle = {name: value for name, value in request.bindings.items() if name not in used}
+    if idle and found and len(found) == len(request.sources):
         known = dict.fromkeys(label for _, model in found for label in model.resolved.known())
         where = "the model uses" if len(found) == 1 else "any model uses"
         raise BindingError(
-            *[Diagnostic(f"{shown(n)} is no name that {where}", None, _instead(n, list(known))) for n in unused]
+            *[Diagnostic(f"{shown(n)} is no name that {where}", None, unused(n, v, known)) for n, v in idle.items()]
         )
     return found
 

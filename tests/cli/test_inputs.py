@@ -81,3 +81,32 @@ def test_pipe_is_read_once(tmp_path):
     assert inputs._head("/dev/null") == b""
     assert inputs._head(str(tmp_path)) == b""
     assert inputs._head(__file__) == Path(__file__).read_bytes()[:4096]
+
+
+# ---- files and values ------------------------------------------------------------------------------------------------
+
+
+def test_file_whose_name_gives_a_value_is_pointed_at(cli, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "run=3.expr").write_text("x = 2; x^2")
+    hint = "help: `run=3.expr` gives a value; the file of that name is `./run=3.expr`"
+    assert f"error: no model\n{hint}" in cli("grad", "run=3.expr").err
+    for command in ("grad", "check", "diff", "explain"):
+        found = cli(command, "-e", "x^2", "x=1", "run=3.expr")
+        assert (found.status, hint in found.err) == (2, True)
+    assert "help: name a file, `-` for standard input" in cli("grad", "run=4.expr").err
+    assert cli("grad", "./run=3.expr").value() == 4
+
+
+def test_standard_input_that_is_closed_is_no_terminal(cli, monkeypatch):
+    monkeypatch.setattr(sys, "stdin", None)
+    assert "error: standard input is closed\n" in cli("grad", "-").err
+    assert "error: standard input is closed\n" in cli("check", "-e", "x = 2; x^2", "--against", "-").err
+
+
+@pytest.mark.parametrize("words", [("grad", "-", "--data", "-"), ("check", "-", "--against", "-"), ("grad", "-", "-")])
+def test_standard_input_is_read_once(cli, monkeypatch, words):
+    give(monkeypatch, b"x = 2; x^2")
+    found = cli(*words)
+    assert (found.status, found.out) == (2, "")
+    assert "error: standard input can be read once\nhelp: name `-` once" in found.err
