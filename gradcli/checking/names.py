@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from gradcli.api import Model
@@ -80,7 +81,9 @@ def binding_text(name: str, value: Value) -> str:
 
 def command(source: Source, path: str) -> list[str]:
     """The words of a command line that name a model again."""
-    words = [] if path == "-e" else [path if "=" not in path else f"./{path}"]
+    bare = path != "-" and not path.startswith(".") and not Path(path).is_absolute()
+    taken = bare and ("=" in path or path.startswith("-"))  # for a value, or for an option
+    words = [] if path == "-e" else [f"./{path}" if taken else path]
     texts = source.parts if path == "-e" else source.parts[1:]
     return words + [w for part in texts if part.text for w in ("-e", part.text)]
 

@@ -88,10 +88,12 @@ def _ask(program: str, text: bytes, limit: float) -> tuple[bytes, str | None]:
         words = shlex.split(program)
     except ValueError as fault:
         raise _NoProgram(f"{shown(program)} cannot be split into words: {fault}") from None
+    if not words:
+        raise _NoProgram(f"{shown(program)} names no program")
     try:
         child = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                                  start_new_session=True)  # fmt: skip
-    except (OSError, ValueError, IndexError) as fault:
+    except (OSError, ValueError) as fault:
         reason = (getattr(fault, "strerror", None) or str(fault)).lower()
         raise _NoProgram(f"cannot run {shown(program)}: {reason}") from None
     try:

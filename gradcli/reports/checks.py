@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -15,6 +16,15 @@ from gradcli.verdicts import Check
 
 # Each is a module of this room with `render(report) -> str`.
 KINDS = {"junit": "junit", "github": "github", "sarif": "sarif", "json": "json_report"}
+_FOLDER = "name a file in a folder that exists"
+_ELSEWHERE = {
+    errno.ENOENT: _FOLDER,
+    errno.ENOTDIR: _FOLDER,
+    errno.EISDIR: "name a file, not a folder",
+    errno.EACCES: "name a file that you may write",
+    errno.EROFS: "name a file that you may write",
+    errno.ENOSPC: "make room, or name a file elsewhere",
+}
 
 
 @dataclass(frozen=True)
@@ -85,7 +95,9 @@ def _probe(path: str) -> None:
 
 def _unwritable(path: str, fault: Exception) -> FileError:
     reason = (getattr(fault, "strerror", None) or str(fault)).lower()
-    return FileError.of(f"cannot write {shown(path)}: {reason}", help="name a file in a folder that exists")
+    return FileError.of(
+        f"cannot write {shown(path)}: {reason}", help=_ELSEWHERE.get(getattr(fault, "errno", None) or 0)
+    )
 
 
 def write(kind: str, path: str, report: Report, beside: bool = False) -> None:

@@ -394,3 +394,43 @@ def test_limit_that_nothing_can_reach_is_a_usage_error(check, option, word):
 def test_limits_at_the_ends_of_their_ranges(check):
     assert check("x = 2; y = x^2", "--min-digits", "0", "--rtol", "0", "--atol", "0").status == 0
     assert check("x = 2; y = x^2", "--min-digits", "17", "--time-limit", "1e6").status in (0, 1)
+
+
+# ---- what is said --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["-m.expr", "run=3.expr", "-run=3.expr"])
+def test_replay_names_a_file_that_looks_like_an_option_or_a_value(cli, tmp_path, monkeypatch, name):
+    monkeypatch.chdir(tmp_path)
+    Path(name).write_text("x = 2; y = x^2; claim d(y, x) = 3*x")
+    assert f"`gradcli grad ./{name} -e" in cli("check", f"./{name}").err
+    assert f"`gradcli grad ./{name} -e" in cli("check", ".").err
+    if "=" not in name:
+        assert f"`gradcli grad ./{name} -e" in cli("check", "--", name).err
+
+
+def test_replay_of_an_absolute_path_is_that_path(cli, tmp_path):
+    path = tmp_path / "run=3.expr"
+    path.write_text("x = 2; y = x^2; claim d(y, x) = 3*x")
+    assert f"gradcli grad {path} " in cli("check", str(path)).err
+
+
+@pytest.mark.parametrize("program", ["", "  "])
+def test_command_of_no_words_is_a_usage_error(check, program):
+    found = check("x = 2; y = x^2", "--against-command", program)
+    assert (found.status, found.out) == (2, "")
+    assert "`--against-command` names no program" in found.err
+
+
+def test_report_that_cannot_be_written_has_the_remedy_of_its_reason(check, tmp_path):
+    for place, reason, remedy in (
+        (tmp_path / "gone" / "r.xml", "no such file", "name a file in a folder that exists"),
+        (tmp_path, "is a directory", "name a file, not a folder"),
+        ("/dev/full", "no space left", "make room, or name a file elsewhere"),
+    ):
+        if place == "/dev/full" and not Path(place).exists():
+            continue
+        found = check("x = 2; y = x^2", "--report", f"junit:{place}")
+        assert found.status == 2
+        assert reason in found.err
+        assert found.err.endswith(f"help: {remedy}\n")
