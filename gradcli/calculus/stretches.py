@@ -105,8 +105,11 @@ class Stretches:
 
     def _ruled(self, kinds: Any, a: Any, b: Any, looks: Any) -> Any:
         """Where a rule may apply to an operation, or a column is made."""
-        look = np.frombuffer(bytes(self.looks) + looks.tobytes(), np.uint8)
+        before = len(self.looks)
+        self.looks += looks.tobytes()
+        look = np.frombuffer(self.looks, np.uint8)
         first, second = look.take(a, mode="clip"), look.take(b, mode="clip")
+        del look, self.looks[before:]
         total = first + np.where(kinds & _BINARY, second, np.uint8(_SCALAR))
         return (kinds & _COPIED > 0) & (total + (kinds & _ASKS > 0) > _CONSTANT)
 
