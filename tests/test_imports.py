@@ -94,7 +94,8 @@ print("\\n" + " ".join(set(sys.modules) - before))
 BEHIND_HELP = {"cli", "cli.group", "cli.inputs", "cli.options", "cli.output", "errors", "source"}
 BEHIND_GRAD = BEHIND_HELP | {
     *("api", "columns", "compiled", "cotangent", "graph", "leaves", "primitives", "results", "sparse", "values"),
-    *("calculus", "calculus.adjoint", "calculus.partials", "calculus.simplify", "calculus.specialise"),
+    *("calculus", "calculus.adjoint", "calculus.looks", "calculus.partials"),
+    *("calculus.simplify", "calculus.specialise"),
     *("cli.answers", "cli.data", "cli.grad", "cli.selection"),
     *("engine", "engine.execute", "engine.program"),
     *("language", "language.calls", "language.expressions", "language.inline", "language.lexer", "language.lower"),

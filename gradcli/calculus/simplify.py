@@ -13,37 +13,29 @@ from itertools import compress
 from math import frexp
 from typing import TypeAlias
 
+from gradcli.calculus.looks import (
+    ASK,
+    COLUMN,
+    COMMUTES,
+    CONSTANT,
+    COPIED,
+    NOTICED,
+    OTHER,
+    SCALAR,
+    STAYS,
+    TAKES_CONDITIONS,
+    UNSEEN,
+    WITH_CONSTANT,
+    look_of_number,
+)
 from gradcli.graph import OF_ONE_ROW, Graph, Node
 from gradcli.primitives import BOOLEAN, REDUCTIONS, TABLE
 
 _STRUCTURAL = OF_ONE_ROW | {"name", "detach", "spread", "rows"}
 _OVER_ROWS = frozenset(name for name, primitive in TABLE.items() if primitive.reduction)
-# What a node is to the rules below: a scalar, a constant, a column that no rule looks at, or anything else.
-_SCALAR, _CONSTANT, _COLUMN, _OTHER = 0, 1, 3, 9
-# The sums of these over the operands of an operation that stays what it is; from _COLUMN on its result is a column.
-_STAYS = frozenset((_SCALAR, _CONSTANT, _COLUMN, _COLUMN + _CONSTANT, 2 * _COLUMN))
-_UNSEEN = frozenset((_SCALAR, _COLUMN))
-_WITH_CONSTANT = frozenset((_CONSTANT, _COLUMN + _CONSTANT))
-_ASK = frozenset(("neg", "div"))  # operations whose rules look at any constant
-_TAKES_CONDITIONS = frozenset(("and", "or", "not", "_number"))
-_COMMUTES = frozenset(("add", "mul", "and", "or", "eq", "ne"))
-_NOTICED = BOOLEAN | {"neg", "spread"}  # operations whose results the rules look at
-# The number of operands of the operations that may be copied unseen, unless a rule looks at one of these.
-_COPIED = {
-    name: len(primitive.arguments)
-    for name, primitive in TABLE.items()
-    if primitive.ufunc and len(primitive.arguments) <= 2 and not primitive.reduction
-    and name not in _TAKES_CONDITIONS | {"eq", "ne"}
-}  # fmt: skip
-
 _MANY = 10_000  # nodes from which on whole arrays are tried
 _WINDOW, _LONGEST = 1024, 1 << 17  # nodes looked at, at once
 _LONG, _PAUSE = 512, 16  # a stretch that pays, and what is taken one by one between two
-
-
-def _look_of_number(value: float) -> int:
-    """The rules look at 0, at 1 and at -1."""
-    return _OTHER if value in (0.0, 1.0, -1.0) else _CONSTANT
 
 
 class Machine(Graph):
@@ -69,7 +61,6 @@ class Machine(Graph):
         from gradcli.calculus.stretches import Stretches  # not for small graphs
 
         stretches = Stretches(graph, needed, self, self._looks, at)
-        stretches.tell(_COPIED, _COMMUTES, _NOTICED, _ASK, _look_of_number)
         low, window, pause = 0, _WINDOW, _PAUSE
         while low < len(graph):
             high = min(low + window, len(graph))
@@ -85,7 +76,7 @@ class Machine(Graph):
         """The same from one node to another."""
         ops, first, flat = graph.layout()
         mine, my_first, my_flat = self.layout()
-        looks, columns, copied, numbers = self._looks, self.columns, _COPIED.get, graph.numbers
+        looks, columns, copied, numbers = self._looks, self.columns, COPIED.get, graph.numbers
         add_op, add_operand, add_first = mine.append, my_flat.append, my_first.append
         table, mask = self.table, len(self.table) - 1
         nodes = zip(range(start, end), ops[start:end], first[start:end], strict=True)
@@ -95,14 +86,14 @@ class Machine(Graph):
             if operands == 2:
                 a, b = at[flat[low]], at[flat[low + 1]]
                 look = looks[a] + looks[b]
-                arguments = (b, a) if a > b and op in _COMMUTES else (a, b)
+                arguments = (b, a) if a > b and op in COMMUTES else (a, b)
             elif operands:
                 a = at[flat[low]]
                 look, arguments = looks[a], (a,)
             elif op == "name":
                 at[node] = at[flat[low]]
                 continue
-            if not operands or look not in _STAYS or (look in _WITH_CONSTANT and op in _ASK):
+            if not operands or look not in STAYS or (look in WITH_CONSTANT and op in ASK):
                 at[node] = self._number(*numbers[node]) if op == "constant" else self._by_rules(graph, node, at)
                 if table is not self.table:
                     table, mask = self.table, len(self.table) - 1
@@ -118,25 +109,25 @@ class Machine(Graph):
                 for a in arguments:
                     add_operand(a)
                 add_first(len(my_flat))
-                columns.append(look >= _COLUMN)
-                looks.append(_OTHER if op in _NOTICED else _COLUMN if look >= _COLUMN else _SCALAR)
+                columns.append(look >= COLUMN)
+                looks.append(OTHER if op in NOTICED else COLUMN if look >= COLUMN else SCALAR)
             at[node] = found
 
     def _number(self, value: float, text: str) -> int:
         """The node of a constant, which is looked at."""
         node = self.constant(value, text)
         if node == len(self._looks):
-            self._looks.append(_look_of_number(value))
+            self._looks.append(look_of_number(value))
         return node
 
     def _by_rules(self, graph: Graph, node: int, at: array[int]) -> int:
         """As `made`; what is new is looked at, and there is room for the rest."""
         looks, before = self._looks, len(self.ops)
-        if graph.ops[node] == "neg" and looks[a := at[graph.arguments(node)[0]]] == _CONSTANT:
+        if graph.ops[node] == "neg" and looks[a := at[graph.arguments(node)[0]]] == CONSTANT:
             value = -self.numbers[a][0]
             return self._number(value, repr(value))
         steps = _steps(graph.ops[node])
-        if steps is not None and looks[a := at[graph.arguments(node)[0]]] in _UNSEEN:
+        if steps is not None and looks[a := at[graph.arguments(node)[0]]] in UNSEEN:
             made = self._follow(steps, a)
         else:
             made = self.made(graph, node, at)
@@ -154,7 +145,7 @@ class Machine(Graph):
                 made.append(self.constant(*number))
                 continue
             arguments = tuple([made[i] for i in operands])
-            if op in _COMMUTES and arguments[0] > arguments[1]:
+            if op in COMMUTES and arguments[0] > arguments[1]:
                 arguments = (arguments[1], arguments[0])
             made.append(self.intern(op, arguments, column))
         return made[-1]
@@ -172,10 +163,10 @@ class Machine(Graph):
         """What a node is to the rules."""
         op = self.ops[node]
         if op == "constant":
-            return _look_of_number(self.numbers[node][0])
-        if op in _NOTICED:
-            return _OTHER
-        return _COLUMN if self.columns[node] else _SCALAR
+            return look_of_number(self.numbers[node][0])
+        if op in NOTICED:
+            return OTHER
+        return COLUMN if self.columns[node] else SCALAR
 
     def add(self, op: str, *arguments: int) -> int:
         if op in _STRUCTURAL:
@@ -194,7 +185,7 @@ class Machine(Graph):
         formula = TABLE[op].formula
         if formula is not None:
             return formula(*[Node(self, a) for a in arguments]).index
-        if conditions and op not in _TAKES_CONDITIONS:
+        if conditions and op not in TAKES_CONDITIONS:
             first = 1 if op == "where" else 0
             numbers = [self.add("_number", a) if ops[a] in BOOLEAN else a for a in arguments[first:]]
             arguments = (*arguments[:first], *numbers)
@@ -203,7 +194,7 @@ class Machine(Graph):
             shorter = rewrite(self, *arguments)
             if shorter is not None:
                 return shorter
-            if op in _COMMUTES and arguments[0] > arguments[1]:
+            if op in COMMUTES and arguments[0] > arguments[1]:
                 arguments = (arguments[1], arguments[0])
         return self.intern(op, arguments, 0 if op in REDUCTIONS else column)
 

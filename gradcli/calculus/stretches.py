@@ -9,19 +9,26 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping
 from itertools import repeat
 from typing import Any
 
 import numpy as np
 
 from gradcli.arrays import hashes, known, put, told
+from gradcli.calculus.looks import ASK, COMMUTES, CONSTANT, COPIED, NOTICED, OTHER, SCALAR, look_of_number
 from gradcli.graph import Graph
 
 # What there is to know of an operation; nothing where it goes by rules.
 _NUMBER, _LEAF, _NAME, _COPIED, _BINARY, _COMMUTES, _NOTICED, _ASKS = (1 << i for i in range(8))
 _NEW = _COPIED | _NUMBER | _LEAF
-_SCALAR, _CONSTANT, _OTHER = 0, 1, 9  # looks; _OTHER or any other: the rules look at it
+_KINDS = {"constant": _NUMBER, "leaf": _LEAF, "name": _NAME} | {
+    op: _COPIED
+    | _BINARY * (count == 2)
+    | _COMMUTES * (op in COMMUTES)
+    | _NOTICED * (op in NOTICED)
+    | _ASKS * (op in ASK)
+    for op, count in COPIED.items()
+}
 
 
 class Stretches:
@@ -30,35 +37,18 @@ class Stretches:
 
     def __init__(self, source: Graph, needed: bytearray, target: Graph, looks: bytearray, at: array[int]) -> None:
         self.source, self.needed, self.target, self.looks, self.at = source, needed, target, looks, at
-        self.kinds = {"constant": _NUMBER, "leaf": _LEAF, "name": _NAME}
-
-    def tell(
-        self,
-        copied: Mapping[str, int],
-        commutes: Collection[str],
-        noticed: Collection[str],
-        asks: Collection[str],
-        look_of: Callable[[float], int],
-    ) -> None:
-        """Tell what the rules are like: how many operands each operation has that may be copied unseen, those that
-        commute, those whose results the rules look at, those whose rules look at any constant, and what a number is to
-        the others."""
-        self.look_of = look_of
-        for op, count in copied.items():
-            kind = _COPIED | _BINARY * (count == 2) | _COMMUTES * (op in commutes)
-            self.kinds[op] = kind | _NOTICED * (op in noticed) | _ASKS * (op in asks)
 
     def copy(self, low: int, high: int) -> int:
         """Copy nodes from `low` on, but none from `high` on. Returns the first that is left to the loop, or `high`."""
         ops, first, flat = self.source.layout()
         nodes = low + np.flatnonzero(np.frombuffer(self.needed, np.bool_)[low:high])
-        kinds = np.fromiter(map(self.kinds.get, ops[low:high], repeat(0)), np.uint8, high - low)[nodes - low]
+        kinds = np.fromiter(map(_KINDS.get, ops[low:high], repeat(0)), np.uint8, high - low)[nodes - low]
         places = np.frombuffer(first, np.intc)[nodes]
         x, y = (np.frombuffer(flat, np.intc).take(places + i, mode="clip") for i in (0, 1))
         places, values, texts = self._numbers(nodes, kinds, x)
         kinds[(kinds == _LEAF) & np.frombuffer(self.source.columns, np.bool_)[nodes]] = 0
-        looks = np.where(kinds & _NOTICED, np.uint8(_OTHER), np.uint8(_SCALAR))
-        looks[places] = list(map(self.look_of, values))
+        looks = np.where(kinds & _NOTICED, np.uint8(OTHER), np.uint8(SCALAR))
+        looks[places] = list(map(look_of_number, values))
         looks = looks[kinds & _NEW > 0]
         a, b = self._placed(nodes, kinds, x, y)
         stop = _first((kinds == 0) | self._ruled(kinds, a, b, looks))
@@ -78,7 +68,7 @@ class Stretches:
         """Where there are numbers, and these; one that is negated is a number. What is there already is left to the
         loop."""
         numbers, given = self.source.numbers, kinds == _NUMBER
-        negated = np.flatnonzero(kinds == self.kinds["neg"])
+        negated = np.flatnonzero(kinds == _KINDS["neg"])
         kinds[negated[[a in numbers for a in x[negated].tolist()]]] = _NUMBER
         places = np.flatnonzero(kinds == _NUMBER)
         given = given[places]
@@ -110,8 +100,8 @@ class Stretches:
         look = np.frombuffer(self.looks, np.uint8)
         first, second = look.take(a, mode="clip"), look.take(b, mode="clip")
         del look, self.looks[before:]
-        total = first + np.where(kinds & _BINARY, second, np.uint8(_SCALAR))
-        return (kinds & _COPIED > 0) & (total + (kinds & _ASKS > 0) > _CONSTANT)
+        total = first + np.where(kinds & _BINARY, second, np.uint8(SCALAR))
+        return (kinds & _COPIED > 0) & (total + (kinds & _ASKS > 0) > CONSTANT)
 
     def _known(self, keys: Any, a: Any, b: Any) -> int:
         """The first operation that the target has already, or may have, being one on the same operands."""
