@@ -307,16 +307,21 @@ class ExpressionReader:
 
     def _unclosed(self, i: int) -> ParseError:
         opening = self.brackets[-1][1]
-        fault = self.at.fault(f"{quoted(self.at.kind(opening))} is never closed", opening)
+        fault = self._never_closed(opening)
         fault.index = i
         return fault
+
+    def _never_closed(self, opening: int) -> ParseError:
+        kind = self.at.kind(opening)
+        closer = ")" if kind == "(" else "]"
+        return self.at.fault(f"{quoted(kind)} is never closed", opening, f"close it with `{closer}`")
 
     def unclosed(self, depth: int, i: int) -> ParseError | None:
         """The fault of an open bracket, the `depth`-th, that spoiled a later line, seen from token `i`."""
         opening = self.brackets[depth - 1][1]
         if not any(self.at.kind(k) == "newline" for k in range(opening, i)):
             return None
-        return self.at.fault(f"{quoted(self.at.kind(opening))} is never closed", opening)
+        return self._never_closed(opening)
 
     def _missing_operand(self, i: int) -> ParseError:
         at = self.at
@@ -329,16 +334,18 @@ class ExpressionReader:
             if self.brackets and at.kind(last) in ("(", "[", ","):
                 return self._unclosed(i)
             end = at.end(last) if i else at.starts[i]
-            more = "brackets or a trailing backslash carry it on to the next line" if kind == "newline" else None
+            more = "write an operand behind it"
+            if kind == "newline":
+                more = "brackets or a trailing backslash carry it on to the next line"
             return ParseError(f"the expression ended after {before}" if i else "empty expression", end, end, i, more)
         if kind in (")", "]"):
             return self._missing_before_closer(i, last)
         if kind == "," and at.kind(last) in ("(", ","):
-            return at.fault("an argument is missing before `,`", i)
+            return at.fault("an argument is missing before `,`", i, "write one, or remove `,`")
         here = quoted(at.written(i))
         if i and at.kind(last) in ("op", "compare", "logic", "not", "="):
-            return at.fault(f"an operand is missing between {before} and {here}", i)
-        return at.fault(f"an operand is missing before {here}", i)
+            return at.fault(f"an operand is missing between {before} and {here}", i, f"write one, or remove {here}")
+        return at.fault(f"an operand is missing before {here}", i, f"write one, or remove {here}")
 
     def _missing_before_closer(self, i: int, last: int) -> ParseError:
         at = self.at
@@ -349,8 +356,9 @@ class ExpressionReader:
         bracket, opening = self.brackets[-1]
         if last == opening and at.kind(i) == _CLOSERS[bracket]:
             empty = "empty list" if bracket == "list" else "empty brackets"
-            return ParseError(empty, at.starts[opening], at.end(i), i)
-        return at.fault(f"the expression ended after {quoted(at.written(last))}", i)
+            more = "a list has one number or more: `[1, 2]`" if bracket == "list" else "write an operand between them"
+            return ParseError(empty, at.starts[opening], at.end(i), i, more)
+        return at.fault(f"the expression ended after {quoted(at.written(last))}", i, "write an operand behind it")
 
     def _side_by_side(self, i: int) -> ParseError:
         """Two operands without an operator between them: spell out what may be meant."""

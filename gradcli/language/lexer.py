@@ -82,6 +82,7 @@ _FOREIGN = {
     "$": "names are written without `$`",
     "\\": "a backslash continues a line, and only as the last character in it",
 }
+_OPERATORS = "the operators are `+ - * / // % ^ < <= > >= == != and or not`"
 _CONFUSABLE = {
     **dict.fromkeys("\u2212\u2010\u2011\u2012\u2013\u2014\ufe63", "-"),
     **dict.fromkeys("\u00d7\u00b7\u22c5\u2219\u2217\u2022\u2715\u2716\u2a2f", "*"),
@@ -192,10 +193,11 @@ def explain(text: str) -> Problem:
     first = text[0]
     if first == "`":
         if text == "``":
-            return Problem("empty name in backquotes", None, 0, 2)
+            return Problem("empty name in backquotes", "write the name between them", 0, 2)
         return Problem(f"backquote without an end: {quoted(text[1:])}", "close it in the same line", 0, len(text))
     if first == '"':
-        return Problem(f"text in quotes is not part of the language: {quoted(text)}", None, 0, len(text))
+        remedy = "names are written without quotes, or in backquotes"
+        return Problem(f"text in quotes is not part of the language: {quoted(text)}", remedy, 0, len(text))
     if first.isascii() and (first.isdigit() or (len(text) > 1 and first == "." and text[1].isdigit())):
         return _explain_number(text)
     if not text.isascii():
@@ -205,7 +207,7 @@ def explain(text: str) -> Problem:
     if not first.isprintable():
         return Problem(f"unexpected character U+{ord(first):04X}", "remove it", 0, 1)
     message = f"unexpected {quoted(text)}" if first in "$.'{}\\" else f"{quoted(text)} is not an operator"
-    return Problem(message, _FOREIGN.get(text), 0, len(text))
+    return Problem(message, _FOREIGN.get(text, _OPERATORS), 0, len(text))
 
 
 def _explain_number(text: str) -> Problem:
@@ -228,8 +230,12 @@ def _explain_number(text: str) -> Problem:
         if not character.isascii():
             return _explain_at(text, at)
     if "_" in text:
-        return malformed("a single `_` may stand between two digits, nowhere else")
-    return malformed("more than one decimal point" if text.count(".") > 1 else "digits and letters are mixed")
+        plain = re.sub("_+", "_", text).strip("_")
+        remedy = f"write {quoted(plain)}" if re.fullmatch(_NUMBER, plain) else None
+        return malformed("a single `_` may stand between two digits, nowhere else", remedy)
+    if text.count(".") > 1:
+        return malformed("more than one decimal point", "keep one; a product is written `*`")
+    return malformed("digits and letters are mixed", "a name begins with a letter; a product is written `*`")
 
 
 def _explain_character(text: str) -> Problem:

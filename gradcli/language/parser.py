@@ -212,7 +212,9 @@ class _Parser:
         parameters: dict[str, tuple[int, int]] = {}
         for k in where:
             if at.value(k) in parameters:
-                raise self._fault(f"the parameter {quoted(at.value(k))} is there twice", k)
+                raise self._fault(
+                    f"the parameter {quoted(at.value(k))} is there twice", k, "each has a name of its own"
+                )
             parameters[at.value(k)] = at.starts[k], at.end(k)
         expression, i = self._sole_expression(equals + 1)
         spans = tuple(parameters.values())
@@ -271,7 +273,9 @@ class _Parser:
             expression, after = self._sole_expression(k + 2)
             return Const(name, name_start, name_end, expression, start, expression.end), after
         if not at.ends_statement(k + 1):
-            help = "one name a statement: `const a; const b`" if at.kind(k + 1) == "," else None
+            help = f"write `const {name[:40]} = ...`"
+            if at.kind(k + 1) == ",":
+                help = "one name a statement: `const a; const b`"
             raise self._fault(f"expected `=` or the end behind `const {name[:40]}`", k + 1, help)
         return Const(name, name_start, name_end, None, start, name_end), k + 1
 
@@ -283,7 +287,7 @@ class _Parser:
             i += 1
             if at.kind(i) != "name":
                 after = f"`{word}` takes names" if not names else "a name is missing behind the last `,`"
-                raise self._fault(after, i, "list names only, separated by commas" if not names else None)
+                raise self._fault(after, i, "list names only, separated by commas")
             name, start, end = at.value(i), at.starts[i], at.end(i)
             if at.kind(i + 1) == "@":
                 i += 2
@@ -367,7 +371,7 @@ class _Parser:
 
     def _expect_end(self, i: int) -> None:
         if not self.at.ends_statement(i):
-            help = "write `==` to compare" if self.at.kind(i) == "=" else None
+            help = "write `==` to compare" if self.at.kind(i) == "=" else "begin a new line, or put `;` before it"
             raise self._fault(f"the statement is complete, but {quoted(self.at.written(i))} follows", i, help)
 
     def _fault(self, message: str, i: int, help: str | None = None) -> ParseError:

@@ -122,6 +122,7 @@ ERRORS = [
 @pytest.mark.parametrize(("marked", "message", "help"), ERRORS, ids=[marked for marked, _, _ in ERRORS])
 def test_error_is_marked_and_explained(marked: str, message: str | None, help: str | None) -> None:
     diagnostic = bad(marked)
+    assert diagnostic.help
     if message is not None:
         assert diagnostic.message == message
     if help is not None:
