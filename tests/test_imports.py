@@ -93,7 +93,8 @@ print("\\n" + " ".join(set(sys.modules) - before))
 """
 BEHIND_HELP = {"cli", "cli.group", "cli.inputs", "cli.options", "cli.output", "errors", "source"}
 BEHIND_GRAD = BEHIND_HELP | {
-    *("api", "columns", "compiled", "cotangent", "graph", "leaves", "primitives", "results", "sparse", "values"),
+    *("api", "columns", "compiled", "cotangent", "formulas", "graph", "leaves", "primitives"),
+    *("results", "sparse", "values"),
     *("calculus", "calculus.adjoint", "calculus.looks", "calculus.partials"),
     *("calculus.simplify", "calculus.specialise"),
     *("cli.answers", "cli.data", "cli.grad", "cli.selection"),

@@ -11,8 +11,9 @@ from functools import cache
 from typing import Any, NamedTuple, cast
 
 from gradcli.cotangent import Cotangent
+from gradcli.formulas import Rule
 from gradcli.graph import Graph, Node
-from gradcli.primitives import TABLE, Rule, new_graph
+from gradcli.primitives import TABLE, new_graph
 
 
 class Partial(NamedTuple):
