@@ -41,6 +41,7 @@ from gradcli.formulas import (
     gauss,
     gradient_free,
     half_turns,
+    lgamma_formula,
     logaddexp_rule,
     logsumexp_rows_formula,
     logsumexp_rule,
@@ -217,7 +218,7 @@ row("erfinv",    "x",     "special.erfinv", lambda g, y, x: (g * HALF_ERF * f.wh
 
 # ---- gamma and Bessel functions (DLMF 5.2, 5.15, 10.6, 10.29) ----------------------------------------------------------
 row("gamma",     "x",     "special.gamma", lambda g, y, x: (g * y * f.digamma(x),),                  lambda m, x: m.gamma(x),              [P],     "Gamma function.")
-row("lgamma",    "x",     "special.gammaln", lambda g, y, x: (g * f.digamma(x),),                    lambda m, x: m.lgamma(x),             [P],     "log|gamma(x)|.", "loggamma gammaln")
+row("lgamma",    "x",     lgamma_formula, lambda g, y, x: (g * f.digamma(x),),                    lambda m, x: m.lgamma(x),             [P],     "log|gamma(x)|.", "loggamma gammaln")
 row("digamma",   "x",     "special.digamma", lambda g, y, x: (g * f.polygamma(1.0, x),),             lambda m, x: m.polygamma(0, x),       [P],     "Derivative of lgamma.", "psi")
 row("polygamma", "m x",   lambda n, x: f.where(f.eq(n, 0), f.digamma(x), f.gamma(n + 1.0) * f._zeta(n + 1.0, f.where(x < -1e4, nan, x)) * (1.0 - f.mod(n + 1.0, 2.0) * 2.0)), lambda g, y, n, x: (None, g * f.polygamma(n + 1.0, x)), lambda m, n, x: m.polygamma(n, x), [(0.0, 20.0), P], "m-th derivative of digamma, nan below x = -10000; the order carries no gradient.")
 row("beta",      "a b",   "special.beta", lambda g, y, a, b: (g * y * (f.digamma(a) - f.digamma(a + b)), g * y * (f.digamma(b) - f.digamma(a + b))), lambda m, a, b: m.beta(a, b), [P, P], "Beta function.")
@@ -260,6 +261,7 @@ row("_expsq",   "x",     gauss(-1.0),    lambda g, y, x: (g * y * x * 2.0,),    
 row("_erfc",     "x",     "special.erfc", lambda g, y, x: (-(g * f._bell(x) * ERF),),               lambda m, x: m.erfc(x),               [R],     "erfc by scipy: loses digits in its right tail.")
 row("_erfcx",    "x",     "special.erfcx", lambda g, y, x: (g * (x * y * 2.0 - ERF),),               lambda m, x: m.erfcx(x),              [R],     "erfcx by scipy: loses digits in its left tail.")
 row("_sinc",     "n x",   sinc_formula,   lambda g, y, n, x: (None, g * f._sinc(n + 1.0, x)),        lambda m, n, x: m.dsinc(n, x),        [(0.0, 4.0), R], "n-th derivative of sinc.")
+row("_gammaln",  "x",     "special.gammaln", lambda g, y, x: (g * f.digamma(x),),                    lambda m, x: m.lgamma(x),             [(3.0, inf)],             "lgamma by scipy.")
 row("_zeta",     "s x",   "special.zeta", lambda g, y, s, x: (None, -(g * s * f._zeta(s + 1.0, x))), lambda m, s, x: m.zeta(s, x),         [(2.0, 20.0), P], "Hurwitz zeta function.")
 # fmt: on
 

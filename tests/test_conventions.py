@@ -184,6 +184,18 @@ def test_the_inverse_of_erf_has_infinite_slope_at_its_ends() -> None:
     assert math.isnan(slope("erfinv(x)", 1.5))
 
 
+@pytest.mark.parametrize("zero", [1, 2])
+def test_lgamma_has_all_its_digits_around_its_zeros(zero: int) -> None:
+    from mpmath import mp
+
+    with mp.workdps(40):
+        for step in [s * 10.0**-k for k in range(1, 16) for s in (3, -3, 0.7)]:
+            x = zero + step
+            want = mp.loggamma(mp.mpf(x))
+            assert abs(value("lgamma(x)", x=x) - want) <= 4 * math.ulp(float(want))
+    assert value("lgamma(x)", x=float(zero)) == 0
+
+
 def test_products_of_zero() -> None:
     assert same(slope("prod(x)", [0.0, 2.0, 3.0]), [6, 0, 0])
     assert same(slope("prod(x)", [0.0, 0.0, 3.0]), [0, 0, 0])

@@ -64,7 +64,6 @@ SPECIAL = {
     "_erfc": Special("scipy's exp(-x^2) rounds further out (measured 2.2)", reach=(0.0, 0.5)),
     "_erfcx": Special("scipy's exp(x^2) rounds further left (measured 7.4)", 10, reach=(0.0, 1.0), terms=True),
     "gamma": Special("scipy's gamma and digamma (measured 4.4 and 4.3)", 6, 6),
-    "lgamma": Special("scipy near the zeros 1 and 2", value_near=1.0),
     "polygamma": Special("scipy's gamma and zeta (measured 5.0 and 5.3)", 7, 7),
     "_zeta": Special("scipy (measured 3.8 and 4.4)", 6, 6),
     "beta": Special(

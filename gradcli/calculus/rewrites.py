@@ -30,6 +30,7 @@ _RENAMED = {
     "_logaddexp": "logaddexp",
     "_erfc": "erfc",
     "_erfcx": "erfcx",
+    "_gammaln": "lgamma",
 }
 _CONSTANTS = {"pi": pi, "e": e, "tau": 2 * pi, "inf": inf, "nan": float("nan")}
 _SMALL = 3  # parts of a slope that may be written twice, for a tie
