@@ -145,6 +145,28 @@ def test_pc01_byte_order_mark(batch: Batch) -> None:
     assert [found[n][0] for n in found] == ["1", "2", "2.0", "2.0", "1.0"]
 
 
+@pytest.mark.parametrize("name", ["d.csv", "d.tsv", "d.csv.gz", "d.ndjson", "-"])
+@pytest.mark.parametrize("flags", [(), ("--keep", "x"), ("--out-format", "ndjson"), ("--encoding", "latin-1")])
+def test_a_byte_order_mark_before_a_quote(batch: Batch, name: str, flags: tuple[str, ...]) -> None:
+    """The mark is no text: what follows it is read as in a file without one."""
+    text = {"d.tsv": b"x\ty\n1\t2\n", "d.ndjson": b'{"x": 1, "y": 2}\n'}.get(name, b'"x","y"\n1,2\n')
+    found = []
+    for data in (text, b"\xef\xbb\xbf" + text):
+        (batch.folder / name).write_bytes(gzip.compress(data) if name.endswith(".gz") else data)
+        done = batch("z = x*y", None, name, *flags, stdin=data)
+        assert done.returncode == 0, done.stderr
+        found.append(done.stdout)
+    assert found[0] == found[1]
+
+
+def test_a_byte_order_mark_before_a_quote_in_grad(batch: Batch) -> None:
+    for mark in (b"", b"\xef\xbb\xbf"):
+        (batch.folder / "d.csv").write_bytes(mark + b'"x","y"\n1,2\n')
+        done = subprocess.run([*GRADCLI, "grad", "-e", "sum(x*y)*a", "a=3", "--data", "d.csv"],
+                              cwd=batch.folder, capture_output=True, text=True)  # fmt: skip
+        assert (done.returncode, done.stdout.split()[:2]) == (0, ["value", "6.0"])
+
+
 def test_pc02_row_and_line(batch: Batch) -> None:
     text = batch.error("x^2", 'note,x\n"a\nb\nc",1\n"d",2\n"e",oops\n')
     assert "data.csv:6: data row 3, column `x`: `oops` is not a number" in text

@@ -41,15 +41,14 @@ def read_header(chunk: Chunk, dialect: Dialect, given: Sequence[str] | None = No
         _refuse_object(chunk.source, fault.text)
         raise FileError.of(f"{chunk.source}:1: {fault.reason}: `{shorten(fault.text)}`", help=fault.help)
     data = chunk.data
-    mark = 3 if data.startswith(b"\xef\xbb\xbf") else 0
     if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
         raise FileError.of(f"{chunk.source} is UTF-16", help="`--encoding utf-16` reads it")
     if given is not None:
-        return _checked(Header(tuple(given), mark, 0), chunk)
+        return _checked(Header(tuple(given)), chunk)
     text = np.frombuffer(data, np.uint8)
     ends = record_ends(text, dialect.quoting)[1]
     end = int(ends[0])
-    line = data[mark:end].removesuffix(b"\r")
+    line = data[:end].removesuffix(b"\r")
     try:
         names = split_line(line.decode(), dialect)
     except UnicodeDecodeError as fault:
@@ -74,7 +73,7 @@ def read_header(chunk: Chunk, dialect: Dialect, given: Sequence[str] | None = No
 
 
 def _refuse_object(source: str, start: str) -> None:
-    if start.lstrip("\ufeff \t").startswith('{"'):
+    if start.lstrip(" \t").startswith('{"'):
         raise FileError.of(
             f"{source}:1: there is no header, but an object", help="`--in-format ndjson` reads an object a line"
         )

@@ -26,7 +26,7 @@ _HALF = "half of a surrogate pair is no text"
 
 def first_header(chunk: Chunk) -> Header | None:
     """The names in the first object, or None where there is none yet. Raises FileError when it is no object."""
-    for number, line in enumerate(_without_mark(chunk).split(b"\n"), chunk.line + 1):
+    for number, line in enumerate(chunk.data.split(b"\n"), chunk.line + 1):
         if line.strip():
             found, reason = read_object(line)
             if found is None:
@@ -40,10 +40,6 @@ def first_header(chunk: Chunk) -> Header | None:
     return None
 
 
-def _without_mark(chunk: Chunk) -> bytes:
-    return chunk.data.removeprefix(b"\xef\xbb\xbf") if chunk.first else chunk.data
-
-
 def parse(chunk: Chunk, header: Header, wanted: Wanted, unbound: Sequence[str] = ()) -> Table:
     """The rows of a chunk. A key that is absent or null is missing; blank lines count as lines, not as rows.
 
@@ -51,7 +47,7 @@ def parse(chunk: Chunk, header: Header, wanted: Wanted, unbound: Sequence[str] =
     """
     import polars as pl
 
-    data = _without_mark(chunk)
+    data = chunk.data
     keys = Keys(data)
     _refuse_late(keys, unbound, wanted.taken if wanted.whole else (), chunk)
     lines = _lines(data)

@@ -18,7 +18,7 @@ from gradcli.formats import delimited, headers, ndjson, parquet
 from gradcli.formats.headers import Dialect, Header
 from gradcli.formats.reader import Options, Reader, Slice, text_of
 from gradcli.formats.records import Chunk, Cutter
-from gradcli.formats.stream import BLOCK, Progress, Stream
+from gradcli.formats.stream import BLOCK, Progress, Stream, without_mark
 from gradcli.formats.table import Table, Wanted
 
 
@@ -101,8 +101,9 @@ def _pieces(outline: Outline, name: str, whole: int, size: int) -> Iterator[tupl
             yield 0, None, 0, whole
             return
         cutter = Cutter(name, outline.dialect.cut_at if outline.dialect else None, size)
-        start, line = 0, 0
-        for stop, lines in cutter.marks(stream.raw()):
+        start, line, mark = 0, 0, stream.mark
+        for place, lines in cutter.marks(without_mark(stream.raw())):
+            stop = mark + place
             yield start, stop, line, stop - start
             start, line = stop, lines
         if start < whole or not whole:
@@ -153,7 +154,8 @@ class PartReader:
 
     def _blocks(self, part: Part) -> Iterator[bytes]:
         if part.stop is not None:
-            yield from _range(part, self.outline.chunk_bytes)
+            blocks = _range(part, self.outline.chunk_bytes)
+            yield from blocks if part.start else without_mark(blocks)
             return
         stream = Stream.open(part.path, Progress(), self.outline.encoding, self.outline.chunk_bytes)
         stream.name = part.source

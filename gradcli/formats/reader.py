@@ -16,7 +16,7 @@ from gradcli.formats.records import CHUNK, Chunk, Cutter
 from gradcli.formats.stream import Progress, Stream, total_bytes
 from gradcli.formats.table import Table, Wanted
 
-_IS_JSON = re.compile(rb"(?:\xef\xbb\xbf)?\s*(?:\{|\[\s*\{)").match
+_IS_JSON = re.compile(rb"\s*(?:\{|\[\s*\{)").match
 _HELP = {"bzip2": "`bzcat`", "xz": "`xzcat`", "zip": "`unzip -p`"}
 
 

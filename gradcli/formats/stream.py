@@ -99,6 +99,11 @@ class Stream:
         self.kind = _kind(self._head)
         return self
 
+    @property
+    def mark(self) -> int:
+        """How many bytes the mark of UTF-8 takes at the beginning."""
+        return len(codecs.BOM_UTF8) if self._head.startswith(codecs.BOM_UTF8) else 0
+
     def close(self) -> None:
         if self._own:
             os.close(self._descriptor)
@@ -124,9 +129,9 @@ class Stream:
             head = self._read(size)
 
     def blocks(self) -> Iterator[bytes]:
-        """The text: decompressed, in UTF-8."""
-        found = {"gzip": self._gunzip, "zstd": self._unzstd}.get(self.kind, self.raw)()
-        return self._decoded(found) if self.encoding else found
+        """The text: decompressed, in UTF-8, without its mark."""
+        found = without_mark({"gzip": self._gunzip, "zstd": self._unzstd}.get(self.kind, self.raw)())
+        return without_mark(self._decoded(found)) if self.encoding else found
 
     def _gunzip(self) -> Iterator[bytes]:
         """All members, one after the other; zero padding behind the last is allowed."""
@@ -160,17 +165,28 @@ class Stream:
 
     def _decoded(self, blocks: Iterator[bytes]) -> Iterator[bytes]:
         decoder = codecs.getincrementaldecoder(self.encoding or "utf-8")()
-        marked = True
         try:
             for block in blocks:
-                if marked and block:  # the mark of UTF-8 before a text that is said to be something else
-                    block, marked = block.removeprefix(codecs.BOM_UTF8), False
                 text = decoder.decode(block)
                 if text or not block:
                     yield text.encode()
             yield decoder.decode(b"", True).encode()
         except UnicodeError as fault:
             raise FileError.of(f"{self.name} is not {self.encoding}: {fault}") from None
+
+
+def without_mark(blocks: Iterator[bytes]) -> Iterator[bytes]:
+    """The blocks of a file without the mark of UTF-8 at its beginning: quotes are looked at from the first byte on."""
+    head = b""
+    for block in blocks:
+        head += block
+        if len(head) >= len(codecs.BOM_UTF8) or not codecs.BOM_UTF8.startswith(head):
+            break
+        if not block:
+            yield b""
+    if head := head.removeprefix(codecs.BOM_UTF8):
+        yield head
+    yield from blocks
 
 
 def _may_begin(head: bytes) -> bool:

@@ -46,7 +46,7 @@ def test_any_cut_gives_the_same_records(tmp_path: Path, seed: int) -> None:
         lines[222] = "one"
     end = rng.choice(("\n", "\r\n"))
     path = tmp_path / "d.csv"
-    path.write_bytes(("\ufeff" * (seed % 3 == 0) + end.join(["text,x", *lines]) + end * (seed % 2)).encode())
+    path.write_bytes(("\ufeff" * (seed % 3 == 0) + end.join(['"text",x', *lines]) + end * (seed % 2)).encode())
     want, faults, parts = records(path, 1 << 20)
     assert (parts, len(want)) == (1, 300 - len(faults))
     for size in (16, 50, 333, 1000):
