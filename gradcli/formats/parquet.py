@@ -132,8 +132,8 @@ def _as_os(fault: BaseException) -> OSError:
 class Sink:
     """Writes frames to one file as they come: polars' streaming sink runs in a thread and asks for the next frame."""
 
-    def __init__(self, path: str, empty: Any) -> None:
-        """`empty` is a frame without rows that has the columns and their types."""
+    def __init__(self, path: Any, empty: Any) -> None:
+        """`path` or an open file; `empty` is a frame without rows that has the columns and their types."""
         self.path, self.schema = path, empty.schema
         self.waiting: queue.Queue[Any] = queue.Queue(2)
         self.fault: BaseException | None = None

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import os
 import stat
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 from gradcli.errors import FileError
 
 _MARK = ".gradcli-"
 _AHEAD = 32 << 20  # bytes
+_LINKS = 40  # that are followed one after the other, as the system does
 
 
 def _why(fault: Exception) -> str:
@@ -21,7 +23,10 @@ def _why(fault: Exception) -> str:
 
 
 class Target:
-    """One output. A regular file gets a temporary neighbour; a device, a pipe or `-` is written as it is."""
+    """One output. A regular file gets a temporary neighbour; a device, a pipe or `-` is written as it is.
+
+    So is a descriptor, such as `/dev/stdout`: it stays where it is when a file of that name is replaced.
+    """
 
     def __init__(self, name: str, descriptor: int, path: Path | None, temporary: Path | None) -> None:
         self.name, self.descriptor, self.path, self.temporary = name, descriptor, path, temporary
@@ -33,6 +38,8 @@ class Target:
         if name == "-":
             return cls(name, 1, None, None)
         try:
+            if (number := descriptor_of(name)) is not None:
+                return cls(name, _duplicate(number), None, None)
             if Path(name).exists() and not stat.S_ISREG(Path(name).stat().st_mode):
                 if Path(name).is_dir():
                     raise FileError.of(f"cannot write {name}: it is a folder", help="name a file in it")
@@ -51,9 +58,13 @@ class Target:
         return cls(name, descriptor, path, temporary)
 
     @property
-    def place(self) -> str:
-        """A path that something else may write to in our stead."""
-        return str(self.temporary) if self.temporary else f"/dev/fd/{self.descriptor}"
+    def place(self) -> Any:
+        """A path that something else may write to in our stead, or a file where a path would begin at its start."""
+        if self.temporary:
+            return str(self.temporary)
+        if stat.S_ISREG(os.fstat(self.descriptor).st_mode):
+            return open(self.descriptor, "wb", buffering=0, closefd=False)
+        return f"/dev/fd/{self.descriptor}"
 
     def write(self, data: bytes | memoryview) -> None:
         """Raises FileError (a full disk), and BrokenPipeError as it is."""
@@ -111,6 +122,28 @@ class Target:
             self.temporary = None
 
 
+def descriptor_of(name: str) -> int | None:
+    """The number of the open descriptor that a path means, also through links; None for any other path."""
+    path = Path(name)
+    descriptors = {"/dev/fd", *map(os.path.realpath, _DESCRIPTORS)}
+    for _ in range(_LINKS):
+        folder, last = os.path.realpath(path.parent), path.name
+        if last.isascii() and last.isdigit() and folder in descriptors:
+            return int(last)
+        path = Path(folder, last)
+        if not path.is_symlink():
+            return None
+        path = Path(folder, path.readlink())
+    return None
+
+
+def _duplicate(number: int) -> int:
+    """A descriptor of our own for the same open file. Raises OSError, also where it was opened for reading only."""
+    if fcntl.fcntl(number, fcntl.F_GETFL) & os.O_ACCMODE == os.O_RDONLY:
+        raise OSError(errno.EBADF, "it is open for reading only")
+    return fcntl.fcntl(number, fcntl.F_DUPFD_CLOEXEC, 3)
+
+
 def sweep(path: Path) -> None:
     """Remove temporary files of this target that no living run holds."""
     prefix = f".{path.name[:200]}{_MARK}"
@@ -127,26 +160,36 @@ def sweep(path: Path) -> None:
 
 
 def check_distinct(inputs: Iterable[str], outputs: Iterable[str | None]) -> None:
-    """No output may be an input or another output, also through links and redirections. Raises FileError."""
+    """No output may be an input or another output, also through links and redirections. Raises FileError.
+
+    Two descriptors may share a file, as in `>log 2>&1`: both write where the other has ended.
+    """
     seen: dict[object, str] = {}
     for name in inputs:
         seen[_identity(name, 0)] = "standard input" if name == "-" else f"`{name}`"
+    open_files: dict[object, str] = {}
     for name in [o for o in outputs if o is not None]:
         if not name:
             raise FileError.of("the name of an output is empty", help="a variable of the shell may be unset")
         shown = "standard output" if name == "-" else f"`{name}`"
-        for what in {_identity(name, 1), "-" if name in _STDOUT else _NOTHING} - {_NOTHING}:
-            if what in seen:
-                one = seen[what]
+        number = 1 if name == "-" else descriptor_of(name)
+        file = _identity(name, 1)
+        others = seen if number is not None else {**seen, **open_files}
+        for what in {file, number} - {_NOTHING, None}:
+            if what in others:
+                one = others[what]
                 both = f"{one} and {shown} are the same file" if one != shown else f"{one} is named twice"
                 raise FileError.of(
                     f"{both}: one run cannot read and write it, or write it twice", help="write to another file"
                 )
-            seen[what] = shown
+        if number is not None:
+            seen[number] = open_files[file] = shown
+        else:
+            seen[file] = shown
 
 
 _NOTHING = ""
-_STDOUT = ("-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1")
+_DESCRIPTORS = ("/dev/fd", "/proc/self/fd", "/proc/thread-self/fd")
 
 
 def _identity(name: str, descriptor: int) -> object:

@@ -67,6 +67,63 @@ def test_pipes_behind_links_are_written_as_they_are(tmp_path: Path) -> None:
     assert done.stderr.splitlines()[1] == b"d.csv,2,3,x,oops,`oops` is not a number"
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("-o", "/dev/stdout"),
+        ("-o", "/dev/fd/1"),
+        ("-o", "/proc/self/fd/1"),
+        ("-o", "folder/link"),
+        ("-o", "o.csv", "--rejects", "/dev/stdout"),
+        ("-o", "o.csv", "--summary", "/dev/stdout"),
+        ("--out-format", "parquet"),
+        ("--out-format", "parquet", "-o", "/dev/stdout"),
+    ],
+)
+def test_a_descriptor_stays_where_it_is(tmp_path: Path, words: tuple[str, ...]) -> None:
+    """What stands in the file before and what is written after stays."""
+    (tmp_path / "d.csv").write_text("x\n1\n")
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder" / "link").symlink_to("../again")
+    (tmp_path / "again").symlink_to("/dev/stdout")
+    with (tmp_path / "log").open("wb") as log:
+        log.write(b"before\n")
+        log.flush()
+        subprocess.run([*GRADCLI, "batch", "-q", "-e", "x", "d.csv", *words], cwd=tmp_path, stdout=log, check=True)
+        log.seek(0, os.SEEK_CUR)
+        os.write(log.fileno(), b"after\n")
+    found = (tmp_path / "log").read_bytes()
+    assert found.startswith(b"before\n")
+    assert found.endswith(b"after\n")
+    assert len(found) > 40
+    assert not [p.name for p in tmp_path.iterdir() if p.name.startswith(".")]
+
+
+def test_descriptors_may_share_a_file(tmp_path: Path) -> None:
+    (tmp_path / "d.csv").write_text("x\n1\noops\n")
+    with (tmp_path / "log").open("wb") as log:
+        words = ["batch", "-q", "-e", "x", "d.csv", "--rejects", "/dev/stderr"]
+        subprocess.run([*GRADCLI, *words], cwd=tmp_path, stdout=log, stderr=subprocess.STDOUT, check=True)
+    assert sorted((tmp_path / "log").read_bytes().splitlines()) == [
+        b"1,1.0,1.0", b"d.csv,2,3,x,oops,`oops` is not a number", b"file,row,line,column,text,reason",
+        b"x,value,dvalue_dx"]  # fmt: skip
+
+
+def test_a_descriptor_and_a_file_of_the_same_name(tmp_path: Path) -> None:
+    path = tmp_path / "o"
+    with path.open("wb") as opened:
+        name = f"/dev/fd/{opened.fileno()}"
+        for names in ((name, str(path)), (str(path), name), (name, name)):
+            with pytest.raises(FileError, match=r"same file|twice"):
+                check_distinct([], names)
+        with pytest.raises(FileError, match="same file"):
+            check_distinct([str(path)], [name])
+    with pytest.raises(FileError, match="bad file descriptor"):
+        Target.open(name)
+    with path.open("rb") as opened, pytest.raises(FileError, match="open for reading only"):
+        Target.open(f"/dev/fd/{opened.fileno()}")
+
+
 def test_strays_go_living_ones_stay(tmp_path: Path) -> None:
     living = Target.open(str(tmp_path / "o.csv"))
     (tmp_path / ".o.csv.gradcli-1-dead").write_text("stray")
