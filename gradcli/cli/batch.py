@@ -173,7 +173,7 @@ def command(
     if len(request.sources) != 1:
         raise FileError.of("batch runs one model", help="name one file; -e adds to it")
     selection = Selection(of, wrt, retain, retain_all, no_retain, no_grad)
-    return Job(console, flags, selection).run(request.sources[0][1], data, bindings)
+    return Job(console, flags, selection).run(*request.sources[0], data, bindings)
 
 
 def _sorted(words: Sequence[str], expressions: bool, ctx: click.Context) -> tuple[list[str], list[str], dict[str, str]]:

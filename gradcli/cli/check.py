@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import isfinite
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from gradcli.cli import options
-from gradcli.cli.inputs import unused
+from gradcli.cli.inputs import files, unused
 from gradcli.cli.output import FAILED, FINE, NOTHING, WRONG, Console, json_line
 from gradcli.errors import Diagnostic, shown
 from gradcli.source import visible
@@ -135,6 +135,7 @@ def command(ctx: click.Context, /, **given: Any) -> int:
     if settings.as_json and any(path == "-" and kind != "github" for kind, path in targets):
         raise click.UsageError("--json and a report on `-` exclude each other\nhelp: give the report a file", ctx)
     request = options.gather(ctx, settings.words, settings.expressions, console)
+    _guard([path for path, _ in request.sources], settings.against, targets)
     chosen = _chosen(settings, console)
     run = _Run(console, settings)
     from gradcli.checking.run import check_all
@@ -147,6 +148,14 @@ def command(ctx: click.Context, /, **given: Any) -> int:
     if console.status == FINE and (run.nothing or (chosen.table is not None and not chosen.table.rows)):
         console.worst(NOTHING)  # what failed, or is wrong, is worth more than what is missing
     return 0 if settings.exit_zero and console.status in (FAILED, NOTHING) else console.status
+
+
+def _guard(models: Sequence[str], against: str | None, targets: Sequence[tuple[str, str]]) -> None:
+    """No report goes where a model, a table or another report is. Raises FileError."""
+    from gradcli.formats.target import check_distinct
+
+    read = [*files(models), *([against] if against is not None else [])]
+    check_distinct(read, [path for kind, path in targets if (kind, path) != ("github", "-")])
 
 
 def _chosen(settings: Settings, console: Console) -> Options:

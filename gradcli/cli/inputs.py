@@ -89,6 +89,11 @@ def gather(ctx: click.Context, words: Sequence[str], expressions: Sequence[str],
     return request
 
 
+def files(names: Sequence[str]) -> list[str]:
+    """The files among the names of models: an expression is none."""
+    return [name for name in names if name != "-e"]
+
+
 def exists(word: str) -> bool:
     """Whether there is a file of this name; a word that no file could be called is none."""
     return os.path.exists(_place(word))

@@ -87,15 +87,15 @@ class Job:
     def __init__(self, console: Console, flags: Flags, selection: Selection) -> None:
         self.console, self.flags, self.selection = console, flags, selection
 
-    def run(self, source: Source, data: Sequence[str], bindings: dict[str, str]) -> int:
-        """The exit status; a SIGTERM leaves as orderly as Ctrl-C does."""
+    def run(self, model: str, source: Source, data: Sequence[str], bindings: dict[str, str]) -> int:
+        """The exit status; a SIGTERM leaves as orderly as Ctrl-C does. `model` is the path of the source."""
         signal.signal(signal.SIGTERM, _terminate)
         try:
-            return self._prepared(source, data, bindings)
+            return self._prepared(model, source, data, bindings)
         except _Terminated:
             return 143
 
-    def _prepared(self, source: Source, data: Sequence[str], bindings: dict[str, str]) -> int:
+    def _prepared(self, model: str, source: Source, data: Sequence[str], bindings: dict[str, str]) -> int:
         from gradcli.batching.work import Work
         from gradcli.formats.reader import open_data
         from gradcli.formats.stream import expand
@@ -104,7 +104,7 @@ class Job:
 
         flags = self.flags
         names = expand(data)
-        check_distinct(names, (flags.output, flags.rejects, flags.summary))
+        check_distinct([*names, *inputs.files([model])], (flags.output, flags.rejects, flags.summary))
         self._check_engine()
         jobs = flags.jobs or local.cores()
         how = self._options(jobs)

@@ -150,6 +150,35 @@ def test_same_files_are_refused(tmp_path: Path) -> None:
     check_distinct([str(tmp_path / "a")], [str(tmp_path / "b"), None, "/dev/null", "/dev/null"])
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("batch", "m.expr", "d.csv", "-o", "m.expr"),
+        ("batch", "m.expr", "d.csv", "-o", "link"),
+        ("batch", "-", "d.csv", "-o", "m.expr"),
+        ("batch", "m.expr", "-e", "z*2", "d.csv", "--rejects", "./m.expr"),
+        ("batch", "m.expr", "d.csv", "-o", "o.csv", "--summary", "link"),
+        ("check", "m.expr", "x=1", "--report", "junit:m.expr"),
+        ("check", "-", "x=1", "--report", "junit:m.expr"),
+        ("check", ".", "x=1", "--report", "sarif:link"),
+        ("check", "m.expr", "x=1", "--report", "junit:link", "--against", "d.csv"),
+        ("check", "-e", "x", "x=1", "--report", "junit:d.csv", "--against", "d.csv"),
+        ("check", "m.expr", "x=1", "--report", "junit:o", "--report", "json:./o"),
+        ("check", "m.expr", "x=1", "--report", "junit:-", "--report", "json:-"),
+    ],
+)
+def test_no_output_takes_the_place_of_a_model(tmp_path: Path, words: tuple[str, ...]) -> None:
+    (tmp_path / "m.expr").write_text("z = x^2")
+    (tmp_path / "d.csv").write_text("x\n1\n")
+    (tmp_path / "link").symlink_to("m.expr")
+    with (tmp_path / "m.expr").open("rb") as model:
+        done = subprocess.run([*GRADCLI, *words], cwd=tmp_path, stdin=model, capture_output=True)
+    assert done.returncode == 2
+    assert b"one run cannot read and write it" in done.stderr
+    assert (tmp_path / "m.expr").read_text() == "z = x^2"
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["d.csv", "link", "m.expr"]
+
+
 @pytest.fixture
 def long_run(tmp_path: Path) -> list[str]:
     (tmp_path / "d.csv").write_text("x\n" + "".join(f"{i}\n" for i in range(300_000)))
