@@ -241,14 +241,41 @@ def test_pc15_decimal_comma(batch: Batch) -> None:
     text = batch.error("x", 'x\n"2523,00"\n')
     assert "`2523,00` is not a number" in text
     assert "--decimal-comma" in text
-    assert batch.table("x", 'x\n"2523,00"\n', "--decimal-comma")["value"] == ["2523.0"]
+    assert batch.table("x", 'x\n"2523,00"\n', "--decimal-comma")["value"] == ["2523,0"]
 
 
 def test_pc16_semicolon_and_decimal_comma(batch: Batch) -> None:
     data = "x;y\n9,99;1.234,56\n"
     assert "--delimiter" in batch.error("x+y", data)
     done = batch("x+y", data, "--delimiter", ";", "--decimal-comma")
-    assert done.stdout == b"x;y;value;dvalue_dx;dvalue_dy\n9,99;1.234,56;1244.55;1.0;1.0\n"
+    assert done.stdout == b"x;y;value;dvalue_dx;dvalue_dy\n9,99;1.234,56;1244,55;1,0;1,0\n"
+
+
+@pytest.mark.parametrize("mark", [";", ",", "\t"])
+@pytest.mark.parametrize("keep", ["all", "x", "none"])
+@pytest.mark.parametrize("format", ["csv", "tsv"])
+def test_results_with_a_decimal_comma_are_read_back(batch: Batch, mark: str, keep: str, format: str) -> None:
+    """`10.001` beside `10,001` would be ten thousand for whoever reads them with the same flags."""
+    flags = ("--decimal-comma", "--delimiter", mark)
+    cells = [f'"{c}"' if mark == "," else c for c in ("10,001", "1.234.567,5", "-2", "1e-300", "NA")]
+    first = batch("z = x", "x\n" + "\n".join(cells) + "\n", *flags, "--keep", keep, "-q", "--out-format", format)
+    (batch.folder / "again.csv").write_bytes(first.stdout)
+    flags = (flags[0], "--delimiter", "\t" if format == "tsv" else mark)
+    again = batch("w = z*1", None, "again.csv", *flags, "--out-format", "ndjson", "--keep", "none", "-q")
+    found = [json.loads(line)["w"] for line in again.stdout.splitlines()]
+    assert found == [10.001, 1234567.5, -2.0, 1e-300, None]
+
+
+def test_numbers_of_parquet_have_the_comma_of_the_results(batch: Batch) -> None:
+    _parquet(batch, "d.parquet", t=["1,5"], f=[2.25], n=[7])
+    done = batch("z = t*f", None, "d.parquet", "--decimal-comma", "--wrt", "f")
+    assert done.stdout == b't,f,n,z,dz_df\n"1,5","2,25",7,"3,375","1,5"\n'
+
+
+def test_a_group_of_thousands_does_not_begin_with_zero(batch: Batch) -> None:
+    text = batch.error("x", "x\n0.123\n", "--decimal-comma")
+    assert "`0.123` is not a number with a decimal comma" in text
+    assert "write its point as a comma" in text
 
 
 def test_pc17_no_rows(batch: Batch) -> None:

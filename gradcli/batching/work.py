@@ -191,7 +191,8 @@ class Work:
                 if table.frame is not None
                 else []
             )
-            data = delimited.encode([*kept, *results], shape.dialect, table.restore, self.wanted.whole)
+            comma = self.wanted.reading.decimal_comma
+            data = delimited.encode([*kept, *results], shape.dialect, table.restore, self.wanted.whole, comma)
         return pack(data, shape.packing)
 
     def _as_floats(self, table: Table) -> dict[str, Any]:

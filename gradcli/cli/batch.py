@@ -73,7 +73,9 @@ _OPTIONS = (
         help='nan and inf in NDJSON: null, or "NaN", "Infinity".',
     ),
     click.option("--delimiter", metavar="CHAR", help="What separates fields in CSV; \\t for a tab."),
-    click.option("--decimal-comma", is_flag=True, help="Numbers in cells are written 1.234,56."),
+    click.option(
+        "--decimal-comma", is_flag=True, help="Numbers in cells are written 1.234,56; so are results in CSV and TSV."
+    ),
     click.option(
         "--header", metavar="NAMES", help="The data have no header: these are the names, with commas between."
     ),

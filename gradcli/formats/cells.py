@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 MISSING = frozenset(("", "na", "n/a", "#n/a", "null"))
 _NUMBER = re.compile(r"[+-]?(?:(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?|inf(?:inity)?|nan)", re.IGNORECASE | re.ASCII)
-_GROUPED = re.compile(r"[+-]?\d{1,3}(?:\.\d{3})+(?:,\d+)?", re.ASCII)
+_GROUPED = re.compile(r"[+-]?[1-9]\d{0,2}(?:\.\d{3})+(?:,\d+)?", re.ASCII)
 _SHOWN = 80
 _MINUSES = "\u2010\u2011\u2012\u2013\u2014\u2212\ufe63\uff0d"
 _PLACEHOLDERS = frozenset(
@@ -110,7 +110,10 @@ def read_cells(cells: Any, reading: Reading) -> Numbers:
 
 
 def _without_commas(cells: Any) -> list[str | None]:
-    """Decimal commas become points; a point is a thousands separator there, and only between groups of three."""
+    """Decimal commas become points; a point is a thousands separator there, and only between groups of three.
+
+    The first group never begins with 0: `0.123` is a number with a decimal point.
+    """
     found: list[str | None] = []
     for text in cells.to_list():
         if text is None or not ("," in text or "." in text):
@@ -133,7 +136,7 @@ def malformed(text: str, reading: Reading) -> tuple[str, str | None]:
     if "," in text and not reading.decimal_comma:
         return f"`{plain}` is not a number: it has a comma", _about_comma(text)
     if reading.decimal_comma and "." in text:
-        return f"`{plain}` is not a number with a decimal comma", "a point separates groups of three digits there"
+        return f"`{plain}` is not a number with a decimal comma", _about_point(text)
     if "_" in text:
         return f"`{plain}` is not a number: it has an underscore", "write the digits without separators"
     if any(c.isdecimal() and not c.isascii() for c in text):
@@ -162,6 +165,12 @@ def _about_comma(text: str) -> str:
     ):
         return "`--decimal-comma` reads a comma as the decimal point"
     return "write it without thousands separators"
+
+
+def _about_point(text: str) -> str:
+    if _NUMBER.fullmatch(text):
+        return "write its point as a comma, or leave `--decimal-comma` out"
+    return "a point separates groups of three digits there"
 
 
 def parse_number(text: str) -> float | None:

@@ -82,12 +82,18 @@ def _fast(data: bytes, header: Header, dialect: Dialect, wanted: Wanted) -> Tabl
     return table
 
 
-def encode(columns: Sequence[Any], dialect: Dialect, restore: bytes = b"", lines: bool = False) -> bytes | memoryview:
+def encode(
+    columns: Sequence[Any], dialect: Dialect, restore: bytes = b"", lines: bool = False, decimal_comma: bool = False
+) -> bytes | memoryview:
     """Rows as text: the first column holds whole lines if `lines`; numbers as the shortest that reads back."""
     import polars as pl
 
     out = io.BytesIO()
-    frame = pl.DataFrame([_spelled(c) for c in columns])
+    made = [_spelled(c) for c in columns]
+    if decimal_comma:
+        quotes = lines and dialect.quoting and dialect.separator == ","
+        made = [_with_comma(c, quotes) if n.dtype.is_numeric() else c for n, c in zip(columns, made, strict=True)]
+    frame = pl.DataFrame(made)
     plain = lines or not dialect.quoting
     if not dialect.quoting and not lines:
         _refuse_breaks(frame, dialect.separator)
@@ -99,6 +105,14 @@ def encode(columns: Sequence[Any], dialect: Dialect, restore: bytes = b"", lines
         batch_size=_BATCH,
     )
     return out.getvalue().replace(restore, b"\n") if restore else out.getbuffer()
+
+
+def _with_comma(column: Any, quotes: bool) -> Any:
+    """Numbers with a decimal comma, as the cells beside them; in quotes where the comma ends a field."""
+    import polars as pl
+
+    texts = column.cast(pl.String)
+    return texts.str.replace(r"^(.*)\.(.*)$", '"$1,$2"' if quotes else "$1,$2")
 
 
 def _refuse_breaks(frame: Any, separator: str) -> None:

@@ -77,7 +77,8 @@ def test_decimal_comma() -> None:
         -2.0,
         1000.0,
     ]
-    assert numbers("1.5", "1,234.5", reading=reading) == [None, None]
+    odd = ("1.5", "1,234.5", "0.123", "-0.123", "012.345", "000.000,5")
+    assert numbers(*odd, reading=reading) == [None] * len(odd)
 
 
 def test_a_number_may_mean_missing() -> None:
