@@ -141,6 +141,7 @@ class Run:
         if self.policy.on_error == "fail":
             self._list(piece, piece.faults[0])
             raise self._stop(piece, piece.faults[0])
+        self._count_cut(piece)
         last = -1
         for fault in piece.faults:
             self._list(piece, fault)
@@ -155,6 +156,13 @@ class Run:
                     f"more bad rows than the {limit} that `--max-errors` allows; the last: {where}: {fault.reason}",
                     help=fault.help,
                 )
+
+    def _count_cut(self, piece: Piece) -> None:
+        """Rows that stay although some of their text does not fit."""
+        cut = [f for f in piece.faults if f.cut] if self.policy.on_error == "null" else []
+        if cut and not self.summary.cut:
+            self.summary.first_cut = f"{self._place(piece, cut[0])}: {cut[0].reason}"
+        self.summary.cut += len({f.record for f in cut})
 
     def _list(self, piece: Piece, fault: Fault) -> None:
         if self.outputs.rejects is not None:

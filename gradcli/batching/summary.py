@@ -16,12 +16,17 @@ _EVERY = {True: 0.2, False: 2.0}  # seconds between reports: on a terminal, else
 
 @dataclass
 class Summary:
-    """Counts over the whole stream; `causes`: how many rows, and the first of them (counted over all files from 1)."""
+    """Counts over the whole stream; `causes`: how many rows, and the first of them (counted over all files from 1).
+
+    `cut` are rejected rows that were written without some of their text; `first_cut` says which and why.
+    """
 
     rows: int = 0
     written: int = 0
     missing: int = 0
     rejected: int = 0
+    cut: int = 0
+    first_cut: str = ""
     nonfinite: int = 0
     causes: dict[Cause, tuple[int, int]] = field(default_factory=dict)
     seconds: float = 0.0
@@ -41,6 +46,7 @@ class Summary:
             "written": self.written,
             "missing": self.missing,
             "rejected": self.rejected,
+            "cut": self.cut,
             "nonfinite": self.nonfinite,
             "causes": [
                 {
@@ -67,6 +73,7 @@ class Summary:
         parts = [f"{self.rows:,} row{'s' * (self.rows != 1)}"]
         parts += [f"{self.missing:,} missing"] if self.missing else []
         parts += [f"{self.rejected:,} rejected"] if self.rejected else []
+        parts += [f"{self.cut:,} of them cut"] if self.cut else []
         if self.nonfinite:
             causes = [
                 f"{c.sentence} in {n:,} row{'s' * (n != 1)}, first in row {first:,}"

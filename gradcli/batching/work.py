@@ -53,7 +53,7 @@ class Work:
         whole = plan.whole and self._lines_pass()
         raw = shape.format == reader.format == "ndjson"
         taken = tuple(plan.result_names)
-        self.wanted = Wanted(tuple(plan.needed), tuple(plan.kept), whole, drop, reading, raw, taken)
+        self.wanted = Wanted(tuple(plan.needed), tuple(plan.kept), whole, drop, reading, raw, taken, not plan.whole)
         self.columns = {n: i for n, i in plan.bound.columns.items() if i in plan.needed}
         self.causes = Causes(plan.programs)
         if shape.format != "parquet":

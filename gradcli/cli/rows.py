@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from gradcli.batching.plan import Asked, Plan
     from gradcli.batching.run import Outputs, Run
     from gradcli.batching.ship import Shipment
+    from gradcli.batching.summary import Summary
     from gradcli.batching.work import Piece, Shape, Work
     from gradcli.formats.cells import Reading
     from gradcli.formats.folder import Folder
@@ -247,6 +248,7 @@ class Job:
         run: Run = Run(work, outputs, policy, start(target.place if flags.folder else None), reporter, summary)
         try:
             run.run()
+            self._tell_of_cut(summary)
         except LimitError as fault:
             self.console.fail(fault, FAILED)
         except GradcliError as fault:
@@ -258,10 +260,17 @@ class Job:
         self._finish(summary, record)
         return self.console.status
 
+    def _tell_of_cut(self, summary: Summary) -> None:
+        """Nothing is lost silently: of rows whose text does not fit into columns, the first is named, also under -q."""
+        if summary.cut and not self.flags.rejects:
+            rows = f"{summary.cut:,} rows are" if summary.cut > 1 else "1 row is"
+            fact = f"{rows} written without the text that does not fit, first {summary.first_cut}"
+            self.console.tell(Diagnostic(fact, None, "`--rejects FILE` keeps such rows whole", "warning"))
+
     def _finish(self, summary: Any, record: Target | None) -> None:
         """The last line, and the same as JSON."""
         flags, console = self.flags, self.console
-        if self.console.status != WRONG and not console.quiet:
+        if console.status != WRONG and not console.quiet:
             if summary.rejected:
                 console.tell(Diagnostic(summary.sentence, None, None, "warning"))
             elif flags.progress or sys.stderr.isatty() or summary.is_notable:

@@ -27,7 +27,10 @@ _PLACEHOLDERS = frozenset(
 
 @dataclass(frozen=True)
 class Fault:
-    """A record that cannot be used: `record` is its number in the chunk, `line` its physical line in the chunk."""
+    """A record that cannot be used: `record` is its number in the chunk, `line` its physical line in the chunk.
+
+    `cut`: where it stays as a row without results, its cells lack some of its text, which then is here.
+    """
 
     record: int
     line: int
@@ -35,6 +38,7 @@ class Fault:
     text: str
     reason: str
     help: str | None = None
+    cut: bool = False
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import islice
 from typing import Any
 
@@ -93,7 +94,7 @@ class Layout:
         self, known: Fault | None, record: int, line: int, raw: bytes, count: int, encoding: bool
     ) -> Fault | None:
         if known is not None:
-            return Fault(record, line, known.column, known.text, known.reason, known.help)
+            return replace(known, record=record, line=line, cut=True)
         text = raw.decode("utf-8", "backslashreplace")
         if count != self.width:
             fields = f"{count} field{'s' * (count != 1)}, the header has {self.width}"
@@ -106,6 +107,7 @@ class Layout:
                 text,
                 fields + more,
                 self._remedy(text, count),
+                cut=count > self.width,
             )
         if encoding:
             try:
@@ -120,6 +122,7 @@ class Layout:
                     text,
                     f"byte 0x{raw[fault.start]:02x} is not UTF-8",
                     "`--encoding latin-1` (or another) says what it is",
+                    cut=True,
                 )
         return None
 

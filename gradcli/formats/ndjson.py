@@ -185,7 +185,8 @@ def _slow(data: bytes, header: Header, wanted: Wanted) -> Table:
         found, reason = read_object(raw)
         if found is not None:
             reason = repeated(found, used) or _no_text(found, wanted, header) or ""
-        faults = [Fault(record, line, "", text, reason, HINT if found is None else None)] if reason else []
+        cut = found is None or (not wanted.whole and bool(repeated(found, used)))
+        faults = [Fault(record, line, "", text, reason, HINT if found is None else None, cut)] if reason else []
         found = found or {}
         cells, wrong = _cells(found, needed, record, line, wanted)
         faults += [] if faults else wrong or _new_keys(found, known, record, line, text, wanted)
@@ -227,7 +228,13 @@ def _fill(
     elif wanted.kept:
         names = [header.names[i] for i in wanted.kept]
         cell = dump if wanted.raw else shown
-        table.frame = pl.DataFrame({n: pl.Series([cell(r.get(n)) for r in rows], dtype=pl.String) for n in names})
+        columns = {n: [_writable(cell(r.get(n))) for r in rows] for n in names}
+        table.frame = pl.DataFrame({n: pl.Series(column, dtype=pl.String) for n, column in columns.items()})
+
+
+def _writable(text: str | None) -> str | None:
+    """A cell, with an escape for half of a surrogate pair."""
+    return text if text is None or is_text(text) else text.encode("utf-8", "backslashreplace").decode()
 
 
 def _no_text(found: dict[str, Any], wanted: Wanted, header: Header) -> str | None:
@@ -279,8 +286,8 @@ def _cells(
 def _new_keys(
     found: dict[str, Any], known: frozenset[str], record: int, line: int, text: str, wanted: Wanted
 ) -> list[Fault]:
-    """A table has the columns of the first object: a later one may lack some, not add any."""
-    if wanted.whole or not wanted.kept or found.keys() <= known:
+    """A table has the columns of the first object: a later one may lack some, not add any, unless they were chosen."""
+    if wanted.whole or wanted.chosen or found.keys() <= known:
         return []
     name = next(k for k in found if k not in known)
     return [
@@ -291,6 +298,7 @@ def _new_keys(
             text,
             f"`{shorten(name)}` is not in the first object, which names the columns",
             "write NDJSON: `--out-format ndjson`, or choose columns with `--keep`",
+            cut=True,
         )
     ]
 

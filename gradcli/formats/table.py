@@ -18,6 +18,7 @@ Mask = NDArray[np.bool_]
 class Wanted:
     """What is asked of a reader: `needed` columns as numbers; `kept` columns pass through, as whole lines if `whole`.
 
+    `chosen`: by their names, so that others are left out on purpose.
     `drop`: rows with a fault are left out; otherwise they stay and are marked in `Table.bad`.
     `raw`: cells that pass are JSON as it was read. `taken`: names of results, which no object that passes may have.
     """
@@ -29,6 +30,7 @@ class Wanted:
     reading: Reading
     raw: bool = False
     taken: Sequence[str] = ()
+    chosen: bool = True
 
 
 @dataclass

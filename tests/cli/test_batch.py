@@ -94,6 +94,45 @@ def test_policies(tmp_path: Path) -> None:
         assert (tmp_path / "o.csv").exists() == (status == 0)
 
 
+_ODD = 'x,n\n6,7,8\n1\n"a"b,1\n\xff,2\n3,oops\n2,"un\n'.encode("latin-1")
+_LINES = b'{"x": 1}\n oops \n{"x": 2, "x": 3}\n[1]\n{"x": 4, "new": 5}\n{"x": "\\ud800"}\n'
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "flags", "cut", "rejected"),
+    [
+        ("d.csv", _ODD, (), 4, 6),
+        ("d.csv", _ODD, ("--chunk-rows", "1", "-j", "2"), 4, 6),
+        ("d.tsv", _ODD.replace(b",", b"\t"), (), 2, 6),
+        ("d.ndjson", _LINES, (), 2, 4),
+        ("d.ndjson", _LINES, ("--out-format", "csv"), 4, 5),
+        ("d.ndjson", _LINES, ("--keep", "x"), 3, 4),
+        ("d.csv", b"x,n\n1\n2,oops\n", (), 0, 2),
+    ],
+)
+def test_nothing_is_cut_silently(
+    tmp_path: Path, name: str, data: bytes, flags: tuple[str, ...], cut: int, rejected: int
+) -> None:
+    """Rows that stay without some of their text are counted; `--rejects` has them whole."""
+    (tmp_path / name).write_bytes(data)
+    run = ("-e", "z = x*n" if name != "d.ndjson" else "z = x", name, "--on-error", "null", "-q", *flags)
+    plain = batch(tmp_path, *run, "--summary", "s.json")
+    assert plain.returncode == 0, plain.stderr
+    summary = json.loads((tmp_path / "s.json").read_text())
+    assert (summary["cut"], summary["rejected"]) == (cut, rejected)
+    said = f"{cut} rows are written without the text that does not fit, first {name}:"
+    assert (said in plain.stderr.decode()) == bool(cut)
+    listed = batch(tmp_path, *run, "--rejects", "r.csv")
+    assert (listed.stdout, listed.stderr) == (plain.stdout, b"")
+    assert (tmp_path / "r.csv").read_text().count("\n") == rejected + 1
+    assert batch(tmp_path, *run, "--strict").returncode == bool(cut)
+
+
+def test_a_key_that_was_not_chosen_is_no_fault(tmp_path: Path) -> None:
+    done = batch(tmp_path, "-e", "z = x", "-", "--keep", "x", stdin=b'{"x": 1}\n{"x": 2, "new": 3}\n')
+    assert [json.loads(line)["x"] for line in done.stdout.splitlines()] == [1, 2]
+
+
 def test_gates_and_domains(tmp_path: Path) -> None:
     (tmp_path / "d.csv").write_text("x\n1\n-1\n0\n")
     done = batch(tmp_path, "-e", "log(x)", "d.csv", "--max-nonfinite", "1", "-o", "o.csv", "--summary", "s.json")
