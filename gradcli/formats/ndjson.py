@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -20,6 +21,7 @@ from gradcli.formats.table import Table, Wanted
 
 _NUMBER = r"^-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?$"
 
+_IS_MINUS_ZERO = re.compile(rb"-0[\s,}]").search
 _OPEN, _CLOSE = b"{}"
 _HALF = "half of a surrogate pair is no text"
 
@@ -126,11 +128,16 @@ def _are_bare(text: Bytes) -> bool:
 
 
 def _fast(keys: Keys, names: Sequence[str]) -> list[Any] | None:
-    """Columns of floats with nulls, or None where anything is unusual: polars is strict about types here."""
+    """Columns of floats with nulls, or None where anything is unusual: polars is strict about types here.
+
+    It reads `-0` as an integer, which has no sign.
+    """
     import polars as pl
 
     if not all(keys.has_once(name) for name in names):
         return None  # polars would take the first
+    if b"-0" in keys.data and _IS_MINUS_ZERO(keys.data):
+        return None
     try:
         frame = pl.read_ndjson(io.BytesIO(keys.data), schema=dict.fromkeys(names, pl.Float64))
     except pl.exceptions.PolarsError:

@@ -53,6 +53,18 @@ def test_formats_hold_the_same_numbers(rows: Path) -> None:
     assert len(set(found.values())) == 1
 
 
+@pytest.mark.parametrize("zero", ["-0", "-0.0", "-0e0", "0", "0.0", " -0 "])
+def test_zero_keeps_its_sign_in_every_format(tmp_path: Path, zero: str) -> None:
+    (tmp_path / "d.csv").write_text(f"x\n{zero}\n")
+    (tmp_path / "d.ndjson").write_text(f'{{"x":{zero}}}\n')
+    (tmp_path / "e.ndjson").write_text(f'{{"y":"-0","x":{zero}, "t": "-0"}}\n')
+    pl.DataFrame({"x": [float(zero)]}).write_parquet(tmp_path / "d.parquet")
+    want = b"z,dz_dx\n-inf,-inf\n" if "-" in zero else b"z,dz_dx\ninf,-inf\n"
+    for name in ("d.csv", "d.ndjson", "e.ndjson", "d.parquet"):
+        flags = ("--keep", "none", "--out-format", "csv", "-q")
+        assert batch(tmp_path, "-e", "z = 1/x", name, *flags).stdout == want
+
+
 def test_files_are_one_stream(tmp_path: Path) -> None:
     for i in range(3):
         (tmp_path / f"p{i}.csv").write_text(f"x\n{i}\n")
