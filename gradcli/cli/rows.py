@@ -74,12 +74,15 @@ class Flags:
         return self.output if self.output.endswith("/") or Path(self.output).is_dir() else None
 
 
+_SIGNALS = (signal.SIGTERM, *([signal.SIGHUP] if hasattr(signal, "SIGHUP") else []))
+
+
 class _Terminated(Exception):
-    pass
+    """A signal ends the run; its number gives the exit status."""
 
 
 def _terminate(number: int, frame: Any) -> None:
-    raise _Terminated
+    raise _Terminated(number)
 
 
 class Job:
@@ -89,12 +92,14 @@ class Job:
         self.console, self.flags, self.selection = console, flags, selection
 
     def run(self, model: str, source: Source, data: Sequence[str], bindings: dict[str, str]) -> int:
-        """The exit status; a SIGTERM leaves as orderly as Ctrl-C does. `model` is the path of the source."""
-        signal.signal(signal.SIGTERM, _terminate)
+        """The exit status; SIGTERM and SIGHUP leave as orderly as Ctrl-C does. `model` is the path of the source."""
+        for number in _SIGNALS:
+            if signal.getsignal(number) == signal.SIG_DFL:  # nohup lets a run go on
+                signal.signal(number, _terminate)
         try:
             return self._prepared(model, source, data, bindings)
-        except _Terminated:
-            return 143
+        except _Terminated as fault:
+            return 128 + int(fault.args[0])
 
     def _prepared(self, model: str, source: Source, data: Sequence[str], bindings: dict[str, str]) -> int:
         from gradcli.batching.work import Work

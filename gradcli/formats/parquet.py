@@ -32,16 +32,17 @@ _HOLDS = {
 }
 
 
-def open_file(name: str) -> tuple[Any, Header, int]:
-    """A lazy frame, its columns, and how many rows it has. Raises FileError."""
+def open_file(name: str, path: str | None = None) -> tuple[Any, Header, int]:
+    """A lazy frame, its columns, how many rows it has; `path`: where it is, if not at its name. Raises FileError."""
     import polars as pl
 
     try:
-        frame = pl.scan_parquet(name, glob=False)
+        frame = pl.scan_parquet(path or name, glob=False)
         header = Header(tuple(frame.collect_schema().names()))
         rows = int(frame.select(pl.len()).collect().item())
     except (pl.exceptions.PolarsError, OSError) as fault:
-        raise FileError.of(f"cannot read {name} as Parquet: {str(fault).splitlines()[0][:200]}") from None
+        why = str(fault).splitlines()[0].replace(path or name, name)[:200]
+        raise FileError.of(f"cannot read {name} as Parquet: {why}") from None
     return frame, header, rows
 
 

@@ -170,23 +170,19 @@ class ParquetReader:
 
     def __post_init__(self) -> None:
         self.progress.total = 0
-        frame, self.header, _ = parquet.open_file(self._path(self.names[0]))
+        frame, self.header, _ = self._open(self.names[0])
         self.types = dict(frame.collect_schema())
 
-    def _path(self, name: str) -> str:
+    def _open(self, name: str) -> tuple[Any, Header, int]:
         if name != "-":
-            return name
+            return parquet.open_file(name)
         if self._copy is None:
-            stream = self.stream or Stream.open("-", Progress())
-            self._copy = tempfile.NamedTemporaryFile(prefix="gradcli-", suffix=".parquet")  # noqa: SIM115
-            for block in stream.raw():
-                self._copy.write(block)
-            self._copy.flush()
-        return str(self._copy.name)
+            self._copy = _copied(self.stream or Stream.open("-", Progress()))
+        return parquet.open_file("-", f"/dev/fd/{self._copy.fileno()}")
 
     def chunks(self) -> Iterator[Slice]:
         for number, name in enumerate(self.names):
-            frame, header, rows = parquet.open_file(self._path(name))
+            frame, header, rows = self._open(name)
             headers.check_same(header, self.header, name, self.names[0])
             for part in parquet.slices(frame, rows, self.options.chunk_rows or parquet.ROWS):
                 yield Slice(name, number, part)
@@ -196,3 +192,16 @@ class ParquetReader:
 
     def extend(self, names: Sequence[str], unbound: Sequence[str]) -> None:
         raise FileError.of(f"{self.names[0]} has no column `{names[0]}`") if names else AssertionError
+
+
+def _copied(stream: Stream) -> Any:
+    """Standard input as a temporary file without a name, of which nothing is left however the run ends."""
+    try:
+        copy = tempfile.TemporaryFile()  # noqa: SIM115  closed with the reader
+        for block in stream.raw():
+            copy.write(block)
+        copy.flush()
+    except OSError as fault:
+        why = (fault.strerror or str(fault)).lower()
+        raise FileError.of(f"cannot keep standard input in a temporary file: {why}", help="TMPDIR says where") from None
+    return copy

@@ -185,7 +185,7 @@ def long_run(tmp_path: Path) -> list[str]:
     return [*GRADCLI, "batch", "-e", "x^2", str(tmp_path / "d.csv"), "-o", str(tmp_path / "o.csv")]
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_leaves_the_old_file(tmp_path: Path, number: int) -> None:
     (tmp_path / "o.csv").write_text("old")
     process = subprocess.Popen([*GRADCLI, "batch", "-e", "x^2", "-", "-o", str(tmp_path / "o.csv")],
@@ -197,10 +197,50 @@ def test_a_signal_leaves_the_old_file(tmp_path: Path, number: int) -> None:
         time.sleep(0.02)
     process.send_signal(number)
     _, said = process.communicate(timeout=20)
-    assert process.returncode == (130 if number == signal.SIGINT else 143)
+    assert process.returncode == 128 + number
     assert b"Traceback" not in said
     assert [p.name for p in tmp_path.iterdir()] == ["o.csv"]
     assert (tmp_path / "o.csv").read_text() == "old"
+
+
+def test_a_hangup_that_nohup_ignores_ends_nothing(tmp_path: Path) -> None:
+    process = subprocess.Popen(["nohup", *GRADCLI, "batch", "-e", "x^2", "-", "-o", str(tmp_path / "o.csv")],
+                               stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)  # fmt: skip
+    assert process.stdin
+    process.stdin.write(b"x\n1\n")
+    process.stdin.flush()
+    while not any(".gradcli-" in p.name for p in tmp_path.iterdir()):
+        time.sleep(0.02)
+    process.send_signal(signal.SIGHUP)
+    process.communicate(b"2\n", timeout=20)
+    assert process.returncode == 0
+    assert (tmp_path / "o.csv").read_text() == "x,value,dvalue_dx\n1,1.0,2.0\n2,4.0,4.0\n"
+
+
+@pytest.mark.parametrize("way", ["head", "kill", "damaged"])
+def test_parquet_on_standard_input_leaves_nothing_behind(tmp_path: Path, way: str) -> None:
+    pl = pytest.importorskip("polars")
+    (tmp_path / "tmp").mkdir()
+    pl.DataFrame({"x": range(300_000)}).write_parquet(tmp_path / "d.parquet")
+    data = (tmp_path / "d.parquet").read_bytes()
+    environment = {**os.environ, "TMPDIR": str(tmp_path / "tmp")}
+    process = subprocess.Popen([*GRADCLI, "batch", "-q", "-e", "x^2", "-"], env=environment,
+                               stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)  # fmt: skip
+    assert process.stdin
+    assert process.stdout
+    process.stdin.write(data[:1000] if way == "damaged" else data)
+    process.stdin.close()
+    process.stdout.readline()
+    if way == "kill":
+        process.kill()
+    process.stdout.close()
+    assert process.stderr
+    said = process.stderr.read()
+    process.stderr.close()
+    assert process.wait(timeout=20) == {"head": 141, "kill": -9, "damaged": 2}[way]
+    assert not list((tmp_path / "tmp").iterdir())
+    assert said.startswith(b"gradcli: error: cannot read - as Parquet" if way == "damaged" else b"")
+    assert b"/dev/fd" not in said
 
 
 def test_a_kill_leaves_the_old_or_the_new_file(tmp_path: Path, long_run: list[str]) -> None:
