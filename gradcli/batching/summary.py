@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -93,7 +94,7 @@ class Reporter:
 
     def __init__(self, wanted: bool, progress: Progress, say: Callable[[str], None] | None = None) -> None:
         self.wanted, self.progress = wanted, progress
-        self.terminal = sys.stderr.isatty()
+        self.terminal = sys.stderr is not None and sys.stderr.isatty()
         self.say = say or self._write
         self.last = time.monotonic()
         self.shown = False
@@ -118,5 +119,6 @@ class Reporter:
             self.say("\r" + " " * 72 + "\r")
 
     def _write(self, text: str) -> None:
-        sys.stderr.write(text)
-        sys.stderr.flush()
+        with suppress(OSError, ValueError, AttributeError):  # progress that nobody can see ends no run
+            sys.stderr.write(text)
+            sys.stderr.flush()

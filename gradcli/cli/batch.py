@@ -16,6 +16,7 @@ from gradcli.errors import FileError
 
 _FORMATS = click.Choice(["csv", "tsv", "ndjson", "parquet"])
 _COUNT = click.IntRange(min=0)
+_MOST_JOBS = 512  # threads; a system may allow less
 
 
 _OPTIONS = (
@@ -91,7 +92,7 @@ _OPTIONS = (
     click.option(
         "-j",
         "--jobs",
-        type=click.IntRange(min=1),
+        type=click.IntRange(1, _MOST_JOBS),
         metavar="N",
         help="Workers.  [default: all cores, at most 8]",
     ),

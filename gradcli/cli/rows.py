@@ -14,7 +14,7 @@ import click
 
 from gradcli import __version__
 from gradcli.cli import inputs
-from gradcli.cli.output import FAILED, WRONG, Console, json_line
+from gradcli.cli.output import FAILED, WRONG, Console, json_line, terminal
 from gradcli.cli.selection import Selection
 from gradcli.errors import Diagnostic, FileError, GradcliError
 
@@ -249,7 +249,7 @@ class Job:
         outputs: Outputs = Outputs(target, rejects, sink)
         policy = Policy(self._policy_name(), flags.max_errors, flags.max_nonfinite, flags.missing)
         summary = Summary()
-        reporter = Reporter(flags.progress or sys.stderr.isatty(), work.reader.progress)
+        reporter = Reporter(flags.progress or terminal(sys.stderr), work.reader.progress)
         run: Run = Run(work, outputs, policy, start(target.place if flags.folder else None), reporter, summary)
         try:
             run.run()
@@ -278,7 +278,7 @@ class Job:
         if console.status != WRONG and not console.quiet:
             if summary.rejected:
                 console.tell(Diagnostic(summary.sentence, None, None, "warning"))
-            elif flags.progress or sys.stderr.isatty() or summary.is_notable:
+            elif flags.progress or terminal(sys.stderr) or summary.is_notable:
                 console.tell(Diagnostic(summary.sentence, None, None, "note"))
         if record is not None:
             try:

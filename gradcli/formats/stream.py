@@ -84,9 +84,9 @@ class Stream:
         """Open and look at the first bytes: `kind` is gzip, zstd, another container, or empty for text."""
         self = cls(name, progress, encoding, size=size)
         if name == "-":
-            if sys.stdin is None or sys.stdin.isatty():
+            self._descriptor = _standard_input()
+            if os.isatty(self._descriptor):
                 raise FileError.of("standard input is a terminal", help="pipe data into `-`, or name a file")
-            self._descriptor = sys.stdin.fileno()
         else:
             try:
                 self._descriptor = os.open(name, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
@@ -212,11 +212,18 @@ def known_encoding(name: str) -> str | None:
     return None if found == "utf-8" else found
 
 
+def _standard_input() -> int:
+    """Its descriptor. Raises FileError where there is none: the number may belong to another file."""
+    if sys.stdin is None:
+        raise FileError.of("standard input is closed", help="pipe data into `-`, or name a file")
+    return sys.stdin.fileno()
+
+
 def total_bytes(names: Sequence[str]) -> int:
     """The size of all files together, 0 where one is a pipe."""
     total = 0
     for name in names:
-        status: Any = os.fstat(sys.stdin.fileno()) if name == "-" else Path(name).stat()
+        status: Any = os.fstat(_standard_input()) if name == "-" else Path(name).stat()
         if not stat.S_ISREG(status.st_mode):
             return 0
         total += status.st_size

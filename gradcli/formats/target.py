@@ -7,6 +7,7 @@ import errno
 import fcntl
 import os
 import stat
+import sys
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Self
@@ -36,6 +37,8 @@ class Target:
     def open(cls, name: str) -> Self:
         """Raises FileError when nothing can be written there; links are followed, so that they stay links."""
         if name == "-":
+            if sys.stdout is None:  # the number may belong to another file
+                raise FileError.of("cannot write standard output: it is closed", help="`-o FILE` writes a file")
             return cls(name, 1, None, None)
         try:
             if (number := descriptor_of(name)) is not None:
@@ -43,11 +46,11 @@ class Target:
             if Path(name).exists() and not stat.S_ISREG(Path(name).stat().st_mode):
                 if Path(name).is_dir():
                     raise FileError.of(f"cannot write {name}: it is a folder", help="name a file in it")
-                return cls(name, os.open(name, os.O_WRONLY), None, None)
+                return cls(name, _own(os.open(name, os.O_WRONLY)), None, None)
             path = Path(os.path.realpath(name))
             sweep(path)
             temporary = path.with_name(f".{path.name[:200]}{_MARK}{os.getpid()}-{os.urandom(4).hex()}")
-            descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+            descriptor = _own(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666))
         except (OSError, ValueError) as fault:
             help = "make the folder first" if isinstance(fault, FileNotFoundError) else None
             raise FileError.of(f"cannot write {name[:200]}: {_why(fault)}", help=help) from None
@@ -142,6 +145,16 @@ def _duplicate(number: int) -> int:
     if fcntl.fcntl(number, fcntl.F_GETFL) & os.O_ACCMODE == os.O_RDONLY:
         raise OSError(errno.EBADF, "it is open for reading only")
     return fcntl.fcntl(number, fcntl.F_DUPFD_CLOEXEC, 3)
+
+
+def _own(descriptor: int) -> int:
+    """A descriptor that is none of the three standard ones, also where the shell has closed those."""
+    if descriptor > 2:
+        return descriptor
+    try:
+        return fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, 3)
+    finally:
+        os.close(descriptor)
 
 
 def sweep(path: Path) -> None:

@@ -13,6 +13,8 @@ import threading
 from collections.abc import Callable, Iterable, Iterator
 from typing import Generic, TypeAlias, TypeVar, cast
 
+from gradcli.errors import GradcliError
+
 C = TypeVar("C")
 R = TypeVar("R")
 _Place: TypeAlias = "queue.SimpleQueue[tuple[R | None, BaseException | None]]"
@@ -41,14 +43,19 @@ def _keep_memory() -> None:
 
 
 def run(work: Callable[[C], R], chunks: Iterable[C], jobs: int) -> Iterator[R]:
-    """`work` of each chunk, in order. What reading or working raises is raised here, after the results before it."""
+    """`work` of each chunk, in order. What reading or working raises is raised here, after the results before it.
+
+    Raises GradcliError where the system allows no more threads.
+    """
     _keep_memory()
     flow = _Flow(work, chunks, jobs)
-    threading.Thread(target=flow.read, daemon=True, name="gradcli-reader").start()
-    workers = [threading.Thread(target=flow.labour, daemon=True, name=f"gradcli-{n}") for n in range(jobs)]
-    for worker in workers:
-        worker.start()
+    workers: list[threading.Thread] = []
     try:
+        for number in range(jobs):
+            worker = threading.Thread(target=flow.labour, daemon=True, name=f"gradcli-{number}")
+            _start(worker, jobs)
+            workers.append(worker)
+        _start(threading.Thread(target=flow.read, daemon=True, name="gradcli-reader"), jobs)
         while (place := flow.ordered.get()) is not None:
             result, fault = place.get()
             if fault is not None:
@@ -58,6 +65,14 @@ def run(work: Callable[[C], R], chunks: Iterable[C], jobs: int) -> Iterator[R]:
         flow.stop()
         for worker in workers:
             worker.join()  # polars must not be in the middle of a chunk when the interpreter ends
+
+
+def _start(thread: threading.Thread, jobs: int) -> None:
+    try:
+        thread.start()
+    except RuntimeError:
+        fact = f"the system starts no more threads for {jobs} worker{'s' * (jobs != 1)}"
+        raise GradcliError.of(fact, help="`-j` with a smaller number") from None
 
 
 class _Flow(Generic[C, R]):

@@ -140,6 +140,11 @@ def test_nothing_is_cut_silently(
     assert batch(tmp_path, *run, "--strict").returncode == bool(cut)
 
 
+def test_more_workers_than_there_can_be(tmp_path: Path) -> None:
+    done = batch(tmp_path, "-e", "x", "-", "-j", "100000", stdin=b"x\n1\n")
+    assert (done.returncode, b"100000 is not in the range" in done.stderr) == (2, True)
+
+
 def test_a_key_that_was_not_chosen_is_no_fault(tmp_path: Path) -> None:
     done = batch(tmp_path, "-e", "z = x", "-", "--keep", "x", stdin=b'{"x": 1}\n{"x": 2, "new": 3}\n')
     assert [json.loads(line)["x"] for line in done.stdout.splitlines()] == [1, 2]

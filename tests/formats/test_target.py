@@ -179,6 +179,34 @@ def test_no_output_takes_the_place_of_a_model(tmp_path: Path, words: tuple[str, 
     assert sorted(p.name for p in tmp_path.iterdir()) == ["d.csv", "link", "m.expr"]
 
 
+@pytest.mark.parametrize(
+    ("closed", "words", "status", "said"),
+    [
+        ("<&-", ("-",), 2, "standard input is closed"),
+        ("<&-", ("-", "--in-format", "parquet"), 2, "standard input is closed"),
+        (">&-", ("d.csv",), 2, "cannot write standard output: it is closed"),
+        (">&-", ("d.csv", "-o", "o.csv"), 0, ""),
+        ("<&- >&-", ("d.csv", "-o", "o.csv"), 0, ""),
+        ("<&- >&- 2>&-", ("d.csv", "-o", "o.csv"), 0, ""),
+        ("2>&-", ("d.csv", "-v", "--progress"), 0, ""),
+        ("2>&-", ("bad.csv",), 2, ""),
+        ("2>&-", ("bad.csv", "--on-error", "null"), 0, ""),
+        ("2>/dev/full", ("bad.csv", "--on-error", "null", "--progress"), 0, ""),
+    ],
+)
+def test_streams_that_are_closed(tmp_path: Path, closed: str, words: tuple[str, ...], status: int, said: str) -> None:
+    """The number of a closed stream may become that of a file that is opened next."""
+    (tmp_path / "d.csv").write_text("x\n1\n")
+    (tmp_path / "bad.csv").write_text("x\noops\n")
+    shell = f"exec {sys.executable} -m gradcli batch -e x {' '.join(words)} {closed}"
+    done = subprocess.run(["bash", "-c", shell], cwd=tmp_path, capture_output=True, text=True)
+    assert (done.returncode, said in done.stderr) == (status, True)
+    assert "internal" not in done.stderr
+    if "o.csv" in words:
+        assert (tmp_path / "o.csv").read_text() == "x,value,dvalue_dx\n1,1.0,1.0\n"
+    assert not [p for p in tmp_path.iterdir() if p.name.startswith(".")]
+
+
 @pytest.fixture
 def long_run(tmp_path: Path) -> list[str]:
     (tmp_path / "d.csv").write_text("x\n" + "".join(f"{i}\n" for i in range(300_000)))

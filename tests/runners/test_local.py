@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from gradcli.errors import GradcliError
 from gradcli.runners import local
 
 
@@ -59,3 +60,18 @@ def test_results_do_not_wait_for_the_next_chunk() -> None:
     assert next(results) == 1
     gate.set()
     assert next(results) == 2
+
+
+@pytest.mark.parametrize("allowed", [0, 1, 3])
+def test_a_system_that_starts_no_more_threads(monkeypatch: pytest.MonkeyPatch, allowed: int) -> None:
+    before, start = threading.active_count(), threading.Thread.start
+
+    def limited(thread: threading.Thread) -> None:
+        if threading.active_count() - before >= allowed:
+            raise RuntimeError("can't start new thread")
+        start(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", limited)
+    with pytest.raises(GradcliError, match="starts no more threads for 3 workers"):
+        list(local.run(lambda n: n, range(5), 3))
+    assert threading.active_count() == before
