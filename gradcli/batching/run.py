@@ -95,6 +95,9 @@ class Run:
         try:
             self._all()
             self.outputs.commit()
+        except GradcliError as fault:
+            self.summary.error = fault.diagnostics[0].sentence()
+            raise
         finally:
             self.summary.finish()
             self.reporter.clear()
@@ -139,6 +142,7 @@ class Run:
         if not piece.faults:
             return
         if self.policy.on_error == "fail":
+            self.summary.rejected += 1
             self._list(piece, piece.faults[0])
             raise self._stop(piece, piece.faults[0])
         self._count_cut(piece)

@@ -19,7 +19,8 @@ _EVERY = {True: 0.2, False: 2.0}  # seconds between reports: on a terminal, else
 class Summary:
     """Counts over the whole stream; `causes`: how many rows, and the first of them (counted over all files from 1).
 
-    `cut` are rejected rows that were written without some of their text; `first_cut` says which and why.
+    `cut` are rejected rows that were written without some of their text; `first_cut` says which and why. `error` is
+    what ended the run before its end.
     """
 
     rows: int = 0
@@ -28,6 +29,7 @@ class Summary:
     rejected: int = 0
     cut: int = 0
     first_cut: str = ""
+    error: str | None = None
     nonfinite: int = 0
     causes: dict[Cause, tuple[int, int]] = field(default_factory=dict)
     seconds: float = 0.0
@@ -61,6 +63,7 @@ class Summary:
                 }
                 for c, (count, first) in self._by_count()
             ],
+            "error": self.error,
             "seconds": round(self.seconds, 3),
             "status": status,
         }

@@ -140,6 +140,28 @@ def test_nothing_is_cut_silently(
     assert batch(tmp_path, *run, "--strict").returncode == bool(cut)
 
 
+@pytest.mark.parametrize(
+    ("flags", "status", "error"),
+    [
+        ((), 2, "d.csv:3: data row 2, column `x`: `oops` is not a number"),
+        (
+            ("--max-errors", "0"),
+            1,
+            "more bad rows than the 0 that `--max-errors` allows; the last: d.csv:3: data row 2",
+        ),
+        (("--on-error", "skip"), 0, None),
+    ],
+)
+def test_the_summary_says_what_stopped_the_run(
+    tmp_path: Path, flags: tuple[str, ...], status: int, error: str | None
+) -> None:
+    (tmp_path / "d.csv").write_text("x\n1\noops\n3\n")
+    assert batch(tmp_path, "-e", "x", "d.csv", "--summary", "s.json", *flags).returncode == status
+    summary = json.loads((tmp_path / "s.json").read_text())
+    assert (summary["status"], summary["rejected"]) == (status, 1)
+    assert summary["error"] == error or (error and summary["error"].startswith(error))
+
+
 def test_more_workers_than_there_can_be(tmp_path: Path) -> None:
     done = batch(tmp_path, "-e", "x", "-", "-j", "100000", stdin=b"x\n1\n")
     assert (done.returncode, b"100000 is not in the range" in done.stderr) == (2, True)
