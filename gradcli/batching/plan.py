@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from gradcli.api import Model, Program
 from gradcli.batching.bind import Bound, reduces
@@ -66,12 +67,33 @@ class Plan:
     def kept_names(self) -> list[str]:
         return [self.bound.header[i] for i in self.kept]
 
+    @property
+    def columns(self) -> dict[str, str]:
+        """The column that gives each name its values."""
+        used = set(self.needed)
+        return {n: self.bound.header[i] for n, i in self.bound.columns.items() if i in used}
+
+    @property
+    def values(self) -> dict[str, Any]:
+        """The numbers of names without a column."""
+        model = self.bound.model
+        fixed = {n for p in (*self.programs, *self.domains) for n in p.needed if n not in self.bound.columns}
+        return {n: model.point[n] for n in model.names if n in fixed}
+
+    def record(self) -> dict[str, Any]:
+        """The plan for programs."""
+        return {
+            "schema": 1,
+            "columns": self.columns,
+            "values": self.values,
+            "passes": self.kept_names,
+            "results": self.result_names,
+        }
+
     def describe(self) -> list[str]:
         """The plan for people, a line a fact."""
-        model, used = self.bound.model, set(self.needed)
-        lines = [f"column `{self.bound.header[i]}` -> `{n}`" for n, i in self.bound.columns.items() if i in used]
-        fixed = {n for p in (*self.programs, *self.domains) for n in p.needed if n not in self.bound.columns}
-        lines += [f"`{n}` = {model.point[n]!r} in every row" for n in model.names if n in fixed]
+        lines = [f"column `{column}` -> `{n}`" for n, column in self.columns.items()]
+        lines += [f"`{n}` = {value!r} in every row" for n, value in self.values.items()]
         lines += ["passes through: " + (", ".join(f"`{n}`" for n in self.kept_names) or "nothing")]
         return [*lines, "results: " + ", ".join(f"`{n}`" for n in self.result_names)]
 

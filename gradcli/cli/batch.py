@@ -163,9 +163,8 @@ def command(
     gradcli batch -e 'a*exp(-b*t)' a=2 b=0.1 times.csv --wrt a,b
     cat rows.ndjson | gradcli batch model.expr - | jq .o
     """
-    flags = Flags(**rest)
-    if as_json and flags.out_format is None:
-        flags = Flags(**{**rest, "out_format": "ndjson"})
+    out_format = rest.pop("out_format") or ("ndjson" if as_json else None)
+    flags = Flags(**rest, out_format=out_format, as_json=as_json)
     console = Console(quiet, verbose, strict, color)
     models, data, bindings = _sorted(words, bool(expressions), ctx)
     gc.freeze()  # what is loaded stays; a long run collects the rest

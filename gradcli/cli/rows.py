@@ -14,7 +14,7 @@ import click
 
 from gradcli import __version__
 from gradcli.cli import inputs
-from gradcli.cli.output import FAILED, WRONG, Console, json_line, terminal
+from gradcli.cli.output import FAILED, WRONG, Console, json_line, json_number, terminal
 from gradcli.cli.selection import Selection
 from gradcli.errors import Diagnostic, FileError, GradcliError
 
@@ -62,6 +62,7 @@ class Flags:
     dry_run: bool
     progress: bool
     summary: str | None
+    as_json: bool = False
 
     @property
     def is_shipped(self) -> bool:
@@ -118,9 +119,7 @@ class Job:
         columns = reader.header.names
         asked, plan = self._plan(source, bindings, reader)
         if flags.dry_run:
-            for line in plan.describe():
-                self.console.data(line)
-            return self.console.status
+            return self._tell_plan(plan)
         if self.console.verbose:
             where = f"{jobs} worker{'s' * (jobs != 1)}" + (" of a cluster" if flags.is_shipped else "")
             self.console.tell(Diagnostic(f"{where}, {ENGINE}", severity="note"))
@@ -135,6 +134,15 @@ class Job:
         values, renamed = tuple(bindings.items()), tuple(renames(flags.rename).items())
         shipment = Shipment(source, values, renamed, columns, asked, outline, work.shape, drop, self._reading())
         return self._go(work, lambda folder: self._shipped(shipment, names, jobs, reader, folder))
+
+    def _tell_plan(self, plan: Plan) -> int:
+        """What would be computed, for people or as JSON."""
+        found = plan.record()
+        numbers = {n: json_number(v) for n, v in found["values"].items()}
+        lines = [json_line({**found, "values": numbers})] if self.flags.as_json else plan.describe()
+        for line in lines:
+            self.console.data(line)
+        return self.console.status
 
     def _check_engine(self) -> None:
         flags = self.flags

@@ -162,6 +162,22 @@ def test_the_summary_says_what_stopped_the_run(
     assert summary["error"] == error or (error and summary["error"].startswith(error))
 
 
+def test_the_plan_as_an_object(tmp_path: Path) -> None:
+    words = ("-e", "a = 2; b = 1/0; z = a*x + b*y", "-", "--rename", "x=Total price", "--wrt", "x", "--dry-run")
+    done = batch(tmp_path, *words, "--json", stdin=b"id,Total price,y\n1,2,3\n")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout) == {
+        "schema": 1,
+        "columns": {"x": "Total price", "y": "y"},
+        "values": {"a": 2.0, "b": "Infinity"},
+        "passes": ["id", "Total price", "y"],
+        "results": ["z", "dz_dx"],
+    }
+    plain = batch(tmp_path, *words, stdin=b"id,Total price,y\n1,2,3\n")
+    assert plain.stdout.decode().splitlines()[:3] == ["column `Total price` -> `x`", "column `y` -> `y`",
+                                                      "`a` = 2.0 in every row"]  # fmt: skip
+
+
 def test_more_workers_than_there_can_be(tmp_path: Path) -> None:
     done = batch(tmp_path, "-e", "x", "-", "-j", "100000", stdin=b"x\n1\n")
     assert (done.returncode, b"100000 is not in the range" in done.stderr) == (2, True)
