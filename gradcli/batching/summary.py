@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from collections.abc import Callable
@@ -12,6 +13,7 @@ from typing import Any
 from gradcli.batching.causes import Cause
 from gradcli.formats.stream import Progress
 
+_LINE = 72  # letters of a line of progress that is written over
 _EVERY = {True: 0.2, False: 2.0}  # seconds between reports: on a terminal, elsewhere
 
 
@@ -107,7 +109,8 @@ class Reporter:
         if self.wanted and now - self.last >= _EVERY[self.terminal]:
             self.last = now
             line = self._line(summary, now - summary.started)
-            self.say(f"\r{line:<70}" if self.terminal else line + "\n")
+            width = self._width()
+            self.say(f"\r{line[:width]:<{min(width, _LINE)}}" if self.terminal else line + "\n")
             self.shown = True
 
     def _line(self, summary: Summary, seconds: float) -> str:
@@ -119,7 +122,14 @@ class Reporter:
 
     def clear(self) -> None:
         if self.shown and self.terminal:
-            self.say("\r" + " " * 72 + "\r")
+            self.say("\r" + " " * min(self._width(), _LINE) + "\r")
+
+    def _width(self) -> int:
+        """How many letters go into one line: with one more the terminal begins another, and the first cannot be
+        written over."""
+        with suppress(OSError, ValueError):
+            return (os.get_terminal_size(sys.stderr.fileno()).columns or _LINE + 1) - 1
+        return _LINE
 
     def _write(self, text: str) -> None:
         with suppress(OSError, ValueError, AttributeError):  # progress that nobody can see ends no run

@@ -257,7 +257,8 @@ class Job:
         outputs: Outputs = Outputs(target, rejects, sink)
         policy = Policy(self._policy_name(), flags.max_errors, flags.max_nonfinite, flags.missing)
         summary = Summary()
-        reporter = Reporter(flags.progress or terminal(sys.stderr), work.reader.progress)
+        wanted = not self.console.quiet and (flags.progress or terminal(sys.stderr))
+        reporter = Reporter(wanted, work.reader.progress)
         run: Run = Run(work, outputs, policy, start(target.place if flags.folder else None), reporter, summary)
         try:
             run.run()

@@ -1,0 +1,52 @@
+"""Progress on a terminal: one line that is written over, however narrow the terminal is."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import pty
+import struct
+import subprocess
+import sys
+import termios
+import time
+from pathlib import Path
+
+import pytest
+
+
+def shown(folder: Path, columns: int, *flags: str) -> str:
+    """What a slow run writes to a terminal of that width."""
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+    words = [sys.executable, "-m", "gradcli", "batch", "-e", "x", "-", "-o", "/dev/null", "--chunk-rows", "1", *flags]
+    process = subprocess.Popen(words, cwd=folder, stdin=subprocess.PIPE, stderr=theirs)
+    assert process.stdin
+    process.stdin.write(b"x\n1\n")
+    for _ in range(8):
+        process.stdin.write(b"1\n")
+        process.stdin.flush()
+        time.sleep(0.3)
+    process.stdin.close()
+    assert process.wait(timeout=30) == 0
+    os.close(theirs)
+    try:
+        return os.read(ours, 1 << 16).decode()
+    except OSError:  # nothing was written
+        return ""
+    finally:
+        os.close(ours)
+
+
+@pytest.mark.parametrize("columns", [0, 10, 40, 300])
+def test_progress_never_wraps(tmp_path: Path, columns: int) -> None:
+    text = shown(tmp_path, columns, "--on-error", "null")
+    updates = text.split("\r")
+    assert len(updates) > 3
+    assert max(map(len, updates[:-2])) < (columns or 80)  # behind them: the last line, and its end
+    assert "\n" not in "".join(updates[:-2])
+
+
+def test_no_progress_where_quiet_is_asked_for(tmp_path: Path) -> None:
+    assert shown(tmp_path, 80, "-q") == ""
+    assert shown(tmp_path, 80, "-q", "--progress") == ""
