@@ -116,6 +116,7 @@ class Job:
         jobs = flags.jobs or local.cores()
         how = self._options(jobs)
         reader = open_data(names, how)
+        self._check_format(reader.format)
         columns = reader.header.names
         asked, plan = self._plan(source, bindings, reader)
         if flags.dry_run:
@@ -151,6 +152,22 @@ class Job:
         if flags.folder and not flags.is_shipped:
             help = "name a file in it; `--engine dask` writes a folder of parts"
             raise FileError.of(f"cannot write {flags.output}: it is a folder", help=help)
+
+    def _check_format(self, format: str) -> None:
+        """Raises UsageError for a flag that means nothing for the data, which would be ignored silently."""
+        flags = self.flags
+        given = {
+            "--header": flags.header is not None,
+            "--delimiter": flags.delimiter is not None,
+            "--decimal-comma": flags.decimal_comma and format == "ndjson",
+            "--encoding": flags.encoding is not None and format == "parquet",
+        }
+        odd = next((flag for flag, is_given in given.items() if is_given), None)
+        if odd is not None and format in ("ndjson", "parquet"):
+            name, help = (
+                ("Parquet", "leave it out") if format == "parquet" else ("NDJSON", "`--in-format csv` reads CSV")
+            )
+            raise click.UsageError(f"`{odd}` means nothing for {name}\nhelp: {help}")
 
     def _options(self, jobs: int) -> Options:
         from gradcli.formats.reader import Options

@@ -178,6 +178,20 @@ def test_the_plan_as_an_object(tmp_path: Path) -> None:
                                                       "`a` = 2.0 in every row"]  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    ("name", "flags"),
+    [("d.ndjson", flags) for flags in (("--header", "x"), ("--delimiter", ";"), ("--decimal-comma",))]
+    + [("d.parquet", flags) for flags in (("--header", "x"), ("--delimiter", ";"), ("--encoding", "latin-1"))],
+)
+def test_a_flag_that_means_nothing_for_the_format(tmp_path: Path, name: str, flags: tuple[str, ...]) -> None:
+    (tmp_path / "d.ndjson").write_text('{"x": 1}\n')
+    pl.DataFrame({"x": [1.0]}).write_parquet(tmp_path / "d.parquet")
+    done = batch(tmp_path, "-e", "x", name, *flags)
+    assert (done.returncode, done.stdout) == (2, b"")
+    kind = "NDJSON" if name == "d.ndjson" else "Parquet"
+    assert f"gradcli: error: `{flags[0]}` means nothing for {kind}\n" in done.stderr.decode()
+
+
 def test_more_workers_than_there_can_be(tmp_path: Path) -> None:
     done = batch(tmp_path, "-e", "x", "-", "-j", "100000", stdin=b"x\n1\n")
     assert (done.returncode, b"100000 is not in the range" in done.stderr) == (2, True)
