@@ -58,7 +58,8 @@ class Layout:
 
     def repair(self, drop: bool, encoding: bool = False) -> None:
         """Leave blank lines out; records with a fault are left out or made to fit, and listed."""
-        broken = {f.record - (self.chunk.first and self.header.lines > 0): f for f in self.chunk.faults}
+        header = int(self.chunk.first and self.header.lines > 0)
+        broken = {f.record - header: f for f in self.chunk.faults}
         counts = np.diff(np.searchsorted(self._separators(), self.ends), prepend=0) + 1
         starts = [0, *(self.ends[:-1] + 1).tolist()]
         lines = np.searchsorted(np.flatnonzero(self.text == NEWLINE), starts) + 1 + self.skipped_lines
@@ -75,6 +76,8 @@ class Layout:
             record = earlier_records[i] if earlier_records is not None else number
             number += 1
             fault = self._fault(fault, record, line, raw, count, encoding)
+            if fault is not None and fault.text and earlier_records is None:
+                fault = replace(fault, text=self.chunk.written.get(i + header, fault.text))
             if fault is not None:
                 self.faults.append(fault)
                 if drop:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -150,7 +150,7 @@ class PartReader:
             header = headers.read_header(chunk, self.dialect, self.outline.header)
             headers.check_same(header, self.header, part.source, self.outline.first)
             self.known[part.number] = header
-        return Chunk(chunk.source, chunk.line, chunk.data, chunk.first, chunk.faults, part.number)
+        return replace(chunk, number=part.number)
 
     def _blocks(self, part: Part) -> Iterator[bytes]:
         if part.stop is not None:

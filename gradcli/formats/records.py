@@ -8,8 +8,9 @@ with regular quotes, so that polars and we agree on it.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,13 +23,15 @@ LONGEST = 64 << 20  # bytes of one record; more means that a quote was never clo
 QUOTE, NEWLINE, RETURN = 34, 10, 13
 Bytes = NDArray[np.uint8]
 Positions = NDArray[np.intp]
+Split: TypeAlias = "tuple[bytes, bytes, tuple[Fault, ...], Mapping[int, str]]"  # whole records and what is behind them
 
 
 @dataclass(frozen=True)
 class Chunk:
     """Whole records of one file: `line` physical lines of it came before; `first` where the file begins.
 
-    `faults` are broken quotes that were found while cutting, by number of the record in the chunk.
+    `faults` are broken quotes that were found while cutting, by number of the record in the chunk; `written` are
+    records as the file has them, where their quotes were made regular.
     """
 
     source: str
@@ -37,6 +40,7 @@ class Chunk:
     first: bool = False
     faults: tuple[Fault, ...] = ()
     number: int = 0
+    written: Mapping[int, str] = field(default_factory=dict)
 
 
 def inside(quotes: Positions, places: Positions) -> NDArray[np.bool_]:
@@ -60,7 +64,7 @@ class Cutter:
             held += block
             while len(held) >= wanted:
                 piece = bytes(held[:wanted])
-                cut = len(piece) - len(self._split(piece)[2])
+                cut = len(piece) - len(self._split(piece)[1])
                 if cut:
                     self.line += int(np.count_nonzero(np.frombuffer(piece, np.uint8, cut) == NEWLINE))
                     at += cut
@@ -77,23 +81,23 @@ class Cutter:
         for block in blocks:
             if held + len(block) >= wanted and len(parts) == 1 and (found := self._plain(parts[0], block)) is not None:
                 whole, data = found
-                yield from self._chunks(whole, ())
+                yield from self._chunks(whole)
                 parts, held, wanted = [data], len(data), self.size
                 continue
             parts.append(block)
             held += len(block)
             if held >= wanted or (not block and held):
                 data = b"".join(parts)
-                whole, faults, data = self._split(data)
-                yield from self._chunks(whole, faults)
+                whole, data, faults, written = self._split(data)
+                yield from self._chunks(whole, faults, written)
                 if not whole and len(data) > LONGEST:
                     raise self._too_long(data)
                 wanted = max(self.size, 2 * len(data)) if not whole else self.size
                 parts, held = [data], len(data)
         data = b"".join(parts)
         while data:
-            whole, faults, rest = self._split(data if data.endswith(b"\n") else data + b"\n")
-            yield from self._chunks(whole, faults)
+            whole, rest, faults, written = self._split(data if data.endswith(b"\n") else data + b"\n")
+            yield from self._chunks(whole, faults, written)
             if not whole or not rest.strip():
                 if rest.strip():
                     yield from self._unclosed(rest)
@@ -107,29 +111,30 @@ class Cutter:
             return None
         return b"".join((held, memoryview(block)[:last])), block[last:]
 
-    def _chunks(self, data: bytes, faults: tuple[Fault, ...]) -> Iterator[Chunk]:
+    def _chunks(
+        self, data: bytes, faults: tuple[Fault, ...] = (), written: Mapping[int, str] | None = None
+    ) -> Iterator[Chunk]:
         if not data:
             return
-        if self.rows is None or faults:
-            yield self._chunk(data, faults)
+        if self.rows is None or faults or written:
+            yield self._chunk(data, faults, written or {})
             return
         ends = record_ends(np.frombuffer(data, np.uint8), self.separator is not None)[1]
         start = 0
         for end in [*ends[self.rows - 1 :: self.rows].tolist(), len(data) - 1]:
             if end >= start:
-                yield self._chunk(data[start : end + 1], ())
+                yield self._chunk(data[start : end + 1], (), {})
                 start = end + 1
 
-    def _chunk(self, data: bytes, faults: tuple[Fault, ...]) -> Chunk:
-        chunk = Chunk(self.name, self.line, data, self.line == 0, faults)
+    def _chunk(self, data: bytes, faults: tuple[Fault, ...], written: Mapping[int, str]) -> Chunk:
+        chunk = Chunk(self.name, self.line, data, self.line == 0, faults, written=written)
         self.line += int(np.count_nonzero(np.frombuffer(data, np.uint8) == NEWLINE))
         return chunk
 
-    def _split(self, data: bytes) -> tuple[bytes, tuple[Fault, ...], bytes]:
-        """Whole records, the faults among them, and the rest."""
+    def _split(self, data: bytes) -> Split:
         last = data.rfind(b"\n")
         if last < 0 or self.separator is None or b'"' not in data:
-            return data[: last + 1], (), data[last + 1 :]
+            return data[: last + 1], data[last + 1 :], (), {}
         text = np.frombuffer(data, np.uint8)
         quotes = np.flatnonzero(text == QUOTE)
         before = int(np.searchsorted(quotes, last))
@@ -137,7 +142,7 @@ class Cutter:
             last = data.rfind(b"\n", 0, int(quotes[before - 1]))
             before = int(np.searchsorted(quotes, last)) if last >= 0 else 0
         if regular(text, quotes, self.separator):
-            return data[: last + 1], (), data[last + 1 :]
+            return data[: last + 1], data[last + 1 :], (), {}
         return exact(data, chr(self.separator))
 
     def _unclosed(self, rest: bytes) -> Iterator[Chunk]:
@@ -204,14 +209,15 @@ def fields_of(data: str, separator: str) -> Iterator[tuple[list[str], str, bool,
         at += 1
 
 
-def exact(data: bytes, separator: str) -> tuple[bytes, tuple[Fault, ...], bytes]:
-    """Whole records with regular quotes, faults where text follows a closing quote, and the rest.
+def exact(data: bytes, separator: str) -> Split:
+    """Whole records with regular quotes, the rest, faults where text follows a closing quote.
 
     A record whose quotes are regular stays as it is, so that what is written does not depend on its neighbours.
     """
     text = data.decode("utf-8", "surrogateescape")
     done: list[str] = []
     faults: list[Fault] = []
+    written: dict[int, str] = {}
     end, line = 0, 0
     mark = re.escape(separator)
     field = rf'(?:"(?:[^"]|"")*+"|[^"{mark}\n]*+)'
@@ -221,11 +227,15 @@ def exact(data: bytes, separator: str) -> tuple[bytes, tuple[Fault, ...], bytes]
             faults.append(
                 Fault(len(done), line + 1, "", raw, "text follows a closing quote", "double a quote that is text")
             )
-        done.append(raw if is_regular(raw) else separator.join(quoted(c, separator) for c in cells))
+        regular_quotes = is_regular(raw)
+        if not regular_quotes:
+            written[len(done)] = raw.removesuffix("\r")
+        done.append(raw if regular_quotes else separator.join(quoted(c, separator) for c in cells))
         line += raw.count("\n") + 1
         end = stop
     whole = "".join(row + "\n" for row in done)
-    return whole.encode("utf-8", "surrogateescape"), tuple(faults), text[end:].encode("utf-8", "surrogateescape")
+    rest = text[end:].encode("utf-8", "surrogateescape")
+    return whole.encode("utf-8", "surrogateescape"), rest, tuple(faults), written
 
 
 def quoted(cell: str, separator: str) -> str:

@@ -192,6 +192,19 @@ def test_a_flag_that_means_nothing_for_the_format(tmp_path: Path, name: str, fla
     assert f"gradcli: error: `{flags[0]}` means nothing for {kind}\n" in done.stderr.decode()
 
 
+@pytest.mark.parametrize("flags", [(), ("--chunk-rows", "1"), ("--header", "x,y")])
+def test_a_row_is_shown_as_the_file_has_it(tmp_path: Path, flags: tuple[str, ...]) -> None:
+    """Also where its quotes were made regular, so that polars reads it as we do."""
+    data = b'1,5" wide\r\n1,2, "a, b"\r\n3,4\r\n'
+    data = data if "--header" in flags else b"x,y\n" + data
+    done = batch(tmp_path, "-e", "x", "-", "-q", "--rejects", "r.csv", *flags, stdin=data)
+    assert done.stdout == b'x,y,value,dvalue_dx\n1,"5"" wide",1.0,1.0\n3,4,3.0,1.0\n'
+    listed = pl.read_csv(tmp_path / "r.csv")
+    assert listed["text"].to_list() == ['1,2, "a, b"']
+    stopped = batch(tmp_path, "-e", "x", "-", *flags, stdin=data)
+    assert b'data row 2: 4 fields, the header has 2: `1,2, "a, b"`' in stopped.stderr
+
+
 def test_more_workers_than_there_can_be(tmp_path: Path) -> None:
     done = batch(tmp_path, "-e", "x", "-", "-j", "100000", stdin=b"x\n1\n")
     assert (done.returncode, b"100000 is not in the range" in done.stderr) == (2, True)
