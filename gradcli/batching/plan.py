@@ -12,6 +12,7 @@ from gradcli.batching.bind import Bound, reduces
 from gradcli.errors import BindingError, Diagnostic, GradcliError, did_you_mean
 from gradcli.formats.headers import match_key
 from gradcli.primitives import TABLE
+from gradcli.source import Source
 
 NAMES = "d{output}_d{input}"
 _OVER_ROWS = frozenset(name for name, row in TABLE.items() if row.reduction)
@@ -124,6 +125,7 @@ def plan(bound: Bound, asked: Asked) -> Plan:
 
 def _columns(made: Plan, asked: Asked) -> list[Column]:
     found: list[Column] = []
+    titles = set(map(_title, made.programs))
     for number, program in enumerate(made.programs):
         output = _title(program)
         found.append(Column(output, number, "value", program.output))
@@ -134,7 +136,7 @@ def _columns(made: Plan, asked: Asked) -> list[Column]:
                 fact = f"`{program.output}` does not depend on `{label}`: there is no column for its gradient"
                 made.notes.append(Diagnostic(fact, None, "`gradcli explain` says why", "note"))
         for label in program.retained:
-            if not any(c.label == label and c.kind in ("shown", "value") for c in found):
+            if label not in titles and not any(c.label == label and c.kind == "shown" for c in found):
                 found.append(Column(label, number, "shown", label))
             if label in program.filled and label not in program.wanted:
                 found.append(Column(_named(asked.names, output, label), number, "gradient", label))
@@ -172,7 +174,7 @@ def _refuse_reductions(bound: Bound, outputs: Sequence[str]) -> None:
         raise BindingError.of(
             f"`{name}` goes over all rows of the data, `batch` answers row by row",
             span,
-            f"`gradcli grad {model.source.name} --data FILE` gives one number for the whole file",
+            f"`gradcli grad {_words(model.source)} --data FILE` gives one number for the whole file",
         )
     marks = graph.reachable(roots)
     lists = [n for n in graph.lists if marks[n]]
@@ -182,6 +184,13 @@ def _refuse_reductions(bound: Bound, outputs: Sequence[str]) -> None:
             model.resolved.node_span(lists[0]),
             "put its numbers into a column",
         )
+
+
+def _words(source: Source) -> str:
+    """A model as the command line names it."""
+    from shlex import quote
+
+    return " ".join(f"-e {quote(part.text)}" if part.name == "-e" else quote(part.name) for part in source.parts)
 
 
 def _kept(keep: str, bound: Bound) -> tuple[list[int], bool]:
@@ -208,14 +217,18 @@ def split(text: str) -> list[str]:
 
 
 def _refuse_clashes(made: Plan) -> None:
-    seen = {match_key(n): n for n in made.kept_names}
-    for name in made.result_names:
-        if name in seen:
+    seen: dict[str, Column | None] = {match_key(n): None for n in made.kept_names}
+    for column in made.results:
+        if column.name in seen:
+            other = seen[column.name]
+            remedies = ["`--keep` chooses what passes through"] if other is None else []
+            if "gradient" in (column.kind, other.kind if other is not None else None):
+                remedies.insert(0, "`--names` spells gradients otherwise, with both {output} and {input}")
             raise BindingError.of(
-                f"two columns of the output are called `{name}`",
-                help="`--names` spells gradients otherwise; `--keep` chooses what passes through",
+                f"two columns of the output are called `{column.name}`",
+                help="; ".join(remedies) or "ask for each output once",
             )
-        seen[name] = name
+        seen[column.name] = column
 
 
 def _add_domains(made: Plan) -> None:

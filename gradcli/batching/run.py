@@ -158,7 +158,7 @@ class Run:
                 where = self._place(piece, fault)
                 raise LimitError.of(
                     f"more bad rows than the {limit} that `--max-errors` allows; the last: {where}: {fault.reason}",
-                    help=fault.help,
+                    help=_beyond(fault.help),
                 )
 
     def _count_cut(self, piece: Piece) -> None:
@@ -194,6 +194,13 @@ class Run:
                     for n in lost
                 ]
             )
+
+
+def _beyond(remedy: str | None) -> str:
+    """What to do about too many bad rows: the policy is in force already."""
+    if remedy is not None and "--on-error" not in remedy:
+        return remedy
+    return "`--rejects FILE` lists them, `--max-errors` with a larger number bears them"
 
 
 def _line(piece: Piece, fault: Fault) -> int:

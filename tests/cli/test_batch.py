@@ -192,6 +192,40 @@ def test_a_flag_that_means_nothing_for_the_format(tmp_path: Path, name: str, fla
     assert f"gradcli: error: `{flags[0]}` means nothing for {kind}\n" in done.stderr.decode()
 
 
+def test_too_many_bad_rows_have_a_remedy_that_helps(tmp_path: Path) -> None:
+    said = batch(tmp_path, "-e", "x", "-", "--max-errors", "0", stdin=b"x\noops\n").stderr
+    assert b"--on-error" not in said
+    assert b"help: `--rejects FILE` lists them, `--max-errors` with a larger number bears them" in said
+
+
+@pytest.mark.parametrize("outputs", ["z,n", "n,z"])
+def test_a_retained_name_may_be_an_output_too(tmp_path: Path, outputs: str) -> None:
+    words = ("-e", "n = x^2; z = 2*n", "-", "--of", outputs, "--retain", "n", "--out-format", "ndjson")
+    done = batch(tmp_path, *words, stdin=b"x\n3\n")
+    found = json.loads(done.stdout)
+    assert found == {"x": 3, "z": 18.0, "dz_dx": 12.0, "dz_dn": 2.0, "n": 9.0, "dn_dx": 6.0, "dn_dn": 1.0}
+
+
+@pytest.mark.parametrize(
+    ("model", "flags", "remedy"),
+    [
+        ("z = 2*x; w = x", ("--of", "z,w", "--names", "d_{input}"), "`--names` spells gradients otherwise"),
+        ("y = 2*x", (), "`--keep` chooses what passes through"),
+        (
+            "z = 2*x",
+            ("--names", "y{input}"),
+            "`--names` spells gradients otherwise, with both {output} and {input}; `--keep`",
+        ),
+    ],
+)
+def test_two_columns_of_one_name_have_the_remedy_that_helps(
+    tmp_path: Path, model: str, flags: tuple[str, ...], remedy: str
+) -> None:
+    done = batch(tmp_path, "-e", model, "-", *flags, stdin=b"x,y,yx\n3,1,1\n")
+    assert done.returncode == 2
+    assert f"help: {remedy}" in done.stderr.decode()
+
+
 @pytest.mark.parametrize("flags", [(), ("--chunk-rows", "1"), ("--header", "x,y")])
 def test_a_row_is_shown_as_the_file_has_it(tmp_path: Path, flags: tuple[str, ...]) -> None:
     """Also where its quotes were made regular, so that polars reads it as we do."""
@@ -203,6 +237,17 @@ def test_a_row_is_shown_as_the_file_has_it(tmp_path: Path, flags: tuple[str, ...
     assert listed["text"].to_list() == ['1,2, "a, b"']
     stopped = batch(tmp_path, "-e", "x", "-", *flags, stdin=data)
     assert b'data row 2: 4 fields, the header has 2: `1,2, "a, b"`' in stopped.stderr
+
+
+def test_a_reduction_has_the_command_that_answers_it(tmp_path: Path) -> None:
+    (tmp_path / "my m.expr").write_text("w = 2")
+    (tmp_path / "d.csv").write_text("x\n1\n2\n")
+    for words, again in (
+        (("-e", "w = 2; sum(w*x)"), "-e 'w = 2; sum(w*x)'"),
+        (("my m.expr", "-e", "sum(w*x)"), "'my m.expr' -e 'sum(w*x)'"),
+    ):
+        said = batch(tmp_path, *words, "d.csv").stderr.decode()
+        assert f"help: `gradcli grad {again} --data FILE` gives one number for the whole file" in said
 
 
 def test_more_workers_than_there_can_be(tmp_path: Path) -> None:
