@@ -19,6 +19,7 @@ FILES = sorted(HOME.rglob("*.py"))
 # From the bottom up. A module may import what stands on a lower floor, and the other files of its own room.
 FLOORS = (
     ("source", "errors", "columns", "results", "verdicts"),  # words
+    ("descriptors",),  # of open files
     ("sparse",),  # of some nodes of a graph
     ("arrays",),  # of a large graph
     ("graph", "cotangent"),

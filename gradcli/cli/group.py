@@ -34,6 +34,7 @@ STATUSES = {
     2: "wrong usage, unreadable file, bad expression or data, unwritable output",
     3: "internal error",
     4: "nothing was checked",
+    129: "hung up",
     130: "interrupted",
     141: "closed pipe",
     143: "terminated",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import errno
 import fcntl
 import os
 import stat
@@ -12,11 +11,11 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Self
 
+from gradcli.descriptors import descriptor_of, duplicate
 from gradcli.errors import FileError
 
 _MARK = ".gradcli-"
 _AHEAD = 32 << 20  # bytes
-_LINKS = 40  # that are followed one after the other, as the system does
 
 
 def _why(fault: Exception) -> str:
@@ -42,7 +41,7 @@ class Target:
             return cls(name, 1, None, None)
         try:
             if (number := descriptor_of(name)) is not None:
-                return cls(name, _duplicate(number), None, None)
+                return cls(name, duplicate(number), None, None)
             if Path(name).exists() and not stat.S_ISREG(Path(name).stat().st_mode):
                 if Path(name).is_dir():
                     raise FileError.of(f"cannot write {name}: it is a folder", help="name a file in it")
@@ -125,28 +124,6 @@ class Target:
             self.temporary = None
 
 
-def descriptor_of(name: str) -> int | None:
-    """The number of the open descriptor that a path means, also through links; None for any other path."""
-    path = Path(name)
-    descriptors = {"/dev/fd", *map(os.path.realpath, _DESCRIPTORS)}
-    for _ in range(_LINKS):
-        folder, last = os.path.realpath(path.parent), path.name
-        if last.isascii() and last.isdigit() and folder in descriptors:
-            return int(last)
-        path = Path(folder, last)
-        if not path.is_symlink():
-            return None
-        path = Path(folder, path.readlink())
-    return None
-
-
-def _duplicate(number: int) -> int:
-    """A descriptor of our own for the same open file. Raises OSError, also where it was opened for reading only."""
-    if fcntl.fcntl(number, fcntl.F_GETFL) & os.O_ACCMODE == os.O_RDONLY:
-        raise OSError(errno.EBADF, "it is open for reading only")
-    return fcntl.fcntl(number, fcntl.F_DUPFD_CLOEXEC, 3)
-
-
 def _own(descriptor: int) -> int:
     """A descriptor that is none of the three standard ones, also where the shell has closed those."""
     if descriptor > 2:
@@ -202,7 +179,6 @@ def check_distinct(inputs: Iterable[str], outputs: Iterable[str | None]) -> None
 
 
 _NOTHING = ""
-_DESCRIPTORS = ("/dev/fd", "/proc/self/fd", "/proc/thread-self/fd")
 
 
 def _identity(name: str, descriptor: int) -> object:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -11,6 +12,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from gradcli.descriptors import descriptor_of, duplicate
 from gradcli.errors import Diagnostic, FileError, did_you_mean, shown
 from gradcli.verdicts import Check
 
@@ -107,7 +109,13 @@ def write(kind: str, path: str, report: Report, beside: bool = False) -> None:
         (sys.stderr if beside else sys.stdout).write(text)
         return
     try:
-        Path(path).write_text(text, encoding="utf-8", newline="\n", errors="backslashreplace")
+        number = descriptor_of(path)
+        data = text.encode("utf-8", "backslashreplace")
+        if number is None:
+            Path(path).write_bytes(data)
+        else:
+            with os.fdopen(duplicate(number), "wb") as file:
+                file.write(data)
     except OSError as fault:
         raise _unwritable(path, fault) from None
 

@@ -78,6 +78,7 @@ def test_pipes_behind_links_are_written_as_they_are(tmp_path: Path) -> None:
         ("-o", "o.csv", "--summary", "/dev/stdout"),
         ("--out-format", "parquet"),
         ("--out-format", "parquet", "-o", "/dev/stdout"),
+        ("check", "-q", "-e", "x = 1; x^2", "--report", "junit:/dev/stdout"),
     ],
 )
 def test_a_descriptor_stays_where_it_is(tmp_path: Path, words: tuple[str, ...]) -> None:
@@ -89,7 +90,8 @@ def test_a_descriptor_stays_where_it_is(tmp_path: Path, words: tuple[str, ...]) 
     with (tmp_path / "log").open("wb") as log:
         log.write(b"before\n")
         log.flush()
-        subprocess.run([*GRADCLI, "batch", "-q", "-e", "x", "d.csv", *words], cwd=tmp_path, stdout=log, check=True)
+        words = words if words[0] == "check" else ("batch", "-q", "-e", "x", "d.csv", *words)
+        subprocess.run([*GRADCLI, *words], cwd=tmp_path, stdout=log, check=True)
         log.seek(0, os.SEEK_CUR)
         os.write(log.fileno(), b"after\n")
     found = (tmp_path / "log").read_bytes()
