@@ -43,10 +43,17 @@ def partial(op: str, index: int, count: int) -> Evaluator | None:
     try:
         symbols = Symbols()
         arguments = [symbols.symbol(f"x{i}") for i in range(count)]
-        expression = TABLE[op].exact(symbols, *arguments)
-        return _compiled(expression.diff(arguments[index]), {s: i for i, s in enumerate(arguments)})
+        slope = TABLE[op].exact(symbols, *arguments).diff(arguments[index])
+        return _compiled(_accurate(symbols.sympy, slope), {s: i for i, s in enumerate(arguments)})
     except (NoOpinion, AttributeError, TypeError, ValueError, NotImplementedError):
         return None
+
+
+def _accurate(sympy: Any, slope: Any) -> Any:
+    """The same slope where it would be 0/0 at base 0 (x^p/x)."""
+    if any(not p.exp.is_number for p in slope.atoms(sympy.Pow)):
+        slope = sympy.powsimp(slope, combine="exp")
+    return slope
 
 
 def _compiled(expression: Any, places: dict[Any, int]) -> Evaluator:
@@ -70,6 +77,9 @@ def _compiled(expression: Any, places: dict[Any, int]) -> Evaluator:
         return lambda m, values: m.prod([p(m, values) for p in parts])
     if name == "Pow":
         return lambda m, values: m.power(parts[0](m, values), parts[1](m, values))
+    if name in ("sin", "cos") and expression.args[0].has(_pi()):
+        turns = _compiled(expression.args[0] / _pi(), places)
+        return lambda m, values: getattr(m, f"{name}pi")(turns(m, values))
     if name == "Heaviside":
         return lambda m, values: (m.sign(parts[0](m, values)) + m.num(1)) / m.num(2)
     if name in _SAME or name in _METHODS:
@@ -80,6 +90,12 @@ def _compiled(expression: Any, places: dict[Any, int]) -> Evaluator:
     if name in _COMPARISONS:
         return lambda m, values: m.test(_COMPARISONS[name](*[p(m, values) for p in parts]))
     raise NoOpinion(name)
+
+
+def _pi() -> Any:
+    import sympy
+
+    return sympy.pi
 
 
 _COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {

@@ -1,0 +1,71 @@
+"""Derivatives where the slope is 0, and where the function begins."""
+
+from __future__ import annotations
+
+import pytest
+
+import gradcli
+from gradcli.checking.run import Options, check_model
+from gradcli.graph import f
+from gradcli.primitives import TABLE
+
+
+def at_the_point(text):
+    """The checks at the file's own point alone."""
+    return check_model(gradcli.parse(text), Options(points=0))
+
+
+def assert_right(text):
+    for checks in (at_the_point(text), gradcli.check(gradcli.parse(text))):
+        assert [(c.verdict, c.note) for c in checks] == [("agrees", None)] * len(checks)
+
+
+@pytest.fixture
+def at_zero(monkeypatch):
+    """Add a number to the slope of a row by its first argument where that is 0, and only there."""
+
+    def spoil(name, number):
+        right = TABLE[name].rule
+
+        def rule(g, y, x, *others):
+            first, *rest = right(g, y, x, *others)
+            return first.plus((g * number).only(f.eq(x, 0))), *rest
+
+        monkeypatch.setitem(TABLE, name, TABLE[name]._replace(rule=rule))
+
+    return spoil
+
+
+FLAT = [
+    "x = 0; y = x^3", "x = 0; y = x^5", "x = 0; y = x^7", "x = 0; y = 5*x^3", "x = 0; y = pow(x, 3)",
+    "x = 0; n = 3; y = x^n", "x = 2; y = (x - 2)^3", "x = 1; w = 1; y = (x - w)^3", "x = 0; y = sin(x)^3",
+    "x = 1; y = log(x)^3", "x = [-1, 0, 1]; y = x^3", "x = [-1, 0, 1]; y = sum(x^3)", "x = 0; y = x^3 + 1e12",
+    "x = 0; y = x^3 + x^2", "x = 0; y = -x^4", "x = 1; y = cospi(x)", "x = 0.5; y = sinpi(x)", "x = 0; y = d(x^5, x)",
+]  # fmt: skip
+STARTS = [
+    "x = 0; y = x^1.5", "x = 0; y = x^0.5", "x = 0; y = x^2.5", "x = 0; y = x^(1/3)", "x = 0; y = x^(4/3)",
+    "x = 2; y = (x - 2)^0.5", "x = 1; y = (1 - x^2)^1.5", "x = 0; n = 1.5; y = x^n", "x = 0; n = 0.3; y = x^n",
+    "x = 0; y = x^1.5; domain x >= 0", "x = [0, 1, 2]; n = 1.5; y = sum(x^n)", "x = 0; y = d(x^2.5, x)",
+    "x = 0; w = 0; y = (x^2 + w^2)^1.5",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("text", FLAT)
+def test_slope_of_zero_is_right_and_no_kink(text):
+    assert_right(text)
+
+
+@pytest.mark.parametrize("text", STARTS)
+def test_power_that_begins_at_its_base_of_zero(text):
+    assert_right(text)
+
+
+@pytest.mark.parametrize("number", [1.0, -1e-6, 1e-30])
+@pytest.mark.parametrize(("name", "function"), [
+    ("pow", "x^3"), ("pow", "x^3 + 1e12"), ("pow", "x^2.5"), ("cos", "cos(x)"),
+    ("cospi", "cospi(x)"), ("cosh", "x^3 + cosh(x)"),
+])  # fmt: skip
+def test_other_slope_than_zero_is_wrong(name, function, number, at_zero):
+    at_zero(name, number)
+    (check,) = at_the_point(f"x = 0; y = {function}")
+    assert check.verdict == "wrong"
