@@ -15,7 +15,8 @@ from gradcli.checking.exactly import DIGITS, is_nan, leaves, slope_text, spell_b
 from gradcli.checking.names import call, placed, point_text, sampled_names
 from gradcli.checking.points import Point
 from gradcli.checking.rounding import UNITS, bound
-from gradcli.checking.shapes import Shape, one_sided, raw, shape_of
+from gradcli.checking.shapes import Shape, raw, shape_of
+from gradcli.checking.slopes import meet, one_sided
 from gradcli.checking.table import Table
 from gradcli.errors import BindingError, did_you_mean, shown
 from gradcli.verdicts import Check
@@ -154,10 +155,12 @@ def _at_kink(given: float, half: float, shape: Shape, j: _Judged, values: dict[s
     if isinstance(point.get(j.by or ""), list):
         return False
     left, right = one_sided(shape, j.by or "", 0, values)
-    if is_nan(left) or is_nan(right) or abs(left - right) <= 1e-12 * max(abs(left), abs(right)):
+    if not left.known or not right.known or meet(left, right):
         return False
-    if min(left, right) - half <= given <= max(left, right) + half:
-        j.kink = j.kink or f"a kink at {point_text(point)}: slopes {slope_text(left)} and {slope_text(right)}"
+    low, high = sorted((left.value, right.value))
+    if low - half <= given <= high + half:
+        sides = f"slopes {slope_text(left.value)} and {slope_text(right.value)}"
+        j.kink = j.kink or f"a kink at {point_text(point)}: {sides}"
         return True
     return False
 

@@ -19,7 +19,8 @@ from gradcli.checking.branches import Branches
 from gradcli.checking.exactly import DIGITS, MORE, MOST, is_nan, leaves, near, slope_text, spell, spell_both
 from gradcli.checking.names import call, common_rows, placed, point_text, sampled_names
 from gradcli.checking.points import Point, Sampler, seed_of
-from gradcli.checking.shapes import Shape, conditioning, one_sided, raw, resolution, shape_of
+from gradcli.checking.shapes import Shape, conditioning, raw, shape_of
+from gradcli.checking.slopes import Slope, meet, one_sided
 from gradcli.checking.witness import Sweep
 from gradcli.errors import BindingError, Diagnostic
 from gradcli.language.lower import Name
@@ -141,39 +142,35 @@ class DerivativeCheck:
         """Where two sides meet, engine and witness may agree on a slope that the function does not have."""
         for row in range(min(len(engine), 4)):
             left, right = one_sided(shape, name, row, values)
-            if not is_nan(left) and not is_nan(right) and not near(left, right, 0, 12):
+            if left.known and right.known and not meet(left, right):
                 verdict.kink = verdict.kink or _kink(point, left, right, engine[row])
 
     def _settle(self, name: str, verdict: _Verdict, shape: Shape, engine: Any, slope: Any, size: Any, row: int,
                 point: Point, values: dict[str, Any]) -> str:  # fmt: skip
         """The function says who is right: wrong, doubt, or right, also at a kink with a slope between its two."""
         left, right = one_sided(shape, name, row, values)
-        sides = [s for s in (left, right) if not is_nan(s)]
+        sides = [s for s in (left, right) if s.known]
         at = point_text(point)
         if not sides:
             verdict.doubt = f"neither the witness nor the function has a slope at {at}"
             return "doubt"
-        low, high = min(sides), max(sides)
-        tiny = resolution(shape, name, row, values)
-        if all(abs(s) <= tiny for s in (engine, slope, low, high)):
-            return "right"  # all of them 0, as far as the function can say
-        finite = abs(low) != _INF and abs(high) != _INF
-        kink = not near(low, high, size, 12) if finite else low != high
-        between = low <= engine <= high or any(near(engine, s, size, 12) for s in sides)
-        if (kink or len(sides) == 1) and between:
-            verdict.kink = (
-                verdict.kink or f"a kink at {at}: slopes {spell(left)} and {spell(right)}, {spell(engine)} is taken"
-            )
-            return "right"
-        if near(engine, low, size, 12) and near(engine, high, size, 12) and not near(slope, low, size, 12):
+        if any(s.jump for s in sides):
+            verdict.doubt = f"the function jumps at {at}"
+            return "doubt"
+        fits = [s.fits(engine, size) for s in sides]
+        if not meet(sides[0], sides[-1], size):
+            if any(fits) or min(s.value for s in sides) <= engine <= max(s.value for s in sides):
+                verdict.kink = verdict.kink or _kink(point, left, right, engine)
+                return "right"
+        elif all(fits) and not all(s.fits(slope, size) for s in sides):
             verdict.doubt = f"the symbolic witness differs at {at}: {spell(slope)}"
             return "right"
-        who = "the engine's rule is the odd one out" if near(slope, low, size, 12) else "engine and witness differ"
+        elif all(fits) and all(abs(e) <= s.error for e in (engine, slope) for s in sides):
+            verdict.doubt = f"the slope at {at} is too small to tell it from 0"
+            return "doubt"
         both = spell_both(engine, slope)
-        hint = f"{who}: the function itself has slope {slope_text(low)}"
-        if is_nan(engine):
-            hint = f"the gradient is undefined where the function has slopes {slope_text(left)} and {slope_text(right)}"
-        verdict.wrong = {"point": point, "left": both[0], "right": both[1], "hint": hint}
+        verdict.wrong = {"point": point, "left": both[0], "right": both[1],
+                         "hint": _odd_one(engine, slope, size, left, right)}  # fmt: skip
         return "wrong"
 
     def _count_digits(self, verdict: _Verdict, engine: Sequence[Any], sizes: Sequence[Any], gradient: Number,
@@ -215,9 +212,19 @@ def _unclear(engine: Sequence[Any], slopes: Sequence[Any], sizes: Sequence[Any])
     return any(not e or not near(e, s, 0) for e, s in zip(engine, slopes, strict=True))
 
 
-def _kink(point: Point, left: Any, right: Any, taken: Any) -> str:
-    sides = f"slopes {slope_text(left)} and {slope_text(right)}"
+def _kink(point: Point, left: Slope, right: Slope, taken: Any) -> str:
+    sides = f"slopes {slope_text(left.value)} and {slope_text(right.value)}"
     return f"a kink at {point_text(point)}: {sides}, {slope_text(taken)} is taken"
+
+
+def _odd_one(engine: Any, slope: Any, size: Any, left: Slope, right: Slope) -> str:
+    """Who differs from the function, for a hint."""
+    if is_nan(engine):
+        sides = f"{slope_text(left.value)} and {slope_text(right.value)}"
+        return f"the gradient is undefined where the function has slopes {sides}"
+    side = left if left.known else right
+    who = "the engine's rule is the odd one out" if side.fits(slope, size) else "engine and witness differ"
+    return f"{who}: the function itself has slope {slope_text(side.value)}"
 
 
 def _both(name: str, shape: Shape, sweep: Sweep, numbers: list[Any]) -> tuple[list[Any], list[Any], list[Any]]:

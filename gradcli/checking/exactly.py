@@ -91,7 +91,7 @@ def _digits(number: Any, digits: int) -> str:
 def slope_text(number: Any) -> str:
     """A one-sided slope: a difference quotient has errors in its last digits, and jumps are infinite."""
     if is_nan(number) or abs(number) > _JUMP:
-        return "none" if is_nan(number) else "infinite"
+        return "none" if is_nan(number) else "infinite" if number > 0 else "-infinite"
     return f"{float(number):.10g}"
 
 

@@ -10,7 +10,7 @@ from gradcli.api import Model, mixed_rows
 from gradcli.calculus.adjoint import MixedRows, adjoints
 from gradcli.calculus.exact import evaluate_all, numbers
 from gradcli.calculus.specialise import expand, specialise
-from gradcli.checking.exactly import AGREE, MORE, exact
+from gradcli.checking.exactly import exact
 from gradcli.checking.witness import EXPANDED, Sweep
 from gradcli.graph import Graph
 
@@ -86,36 +86,6 @@ def expanded(graph: Graph, last: int) -> tuple[Graph, list[int]]:
         else:
             at.append(plain.add(op, *arguments))
     return plain, at
-
-
-def one_sided(shape: Shape, name: str, row: int, leaves: Mapping[str, Any]) -> tuple[Any, Any]:
-    """The slopes of the function to the left and right of a point, by differences at more than twice the digits."""
-    import mpmath
-
-    with mpmath.workdps(MORE + 20):
-        given = leaves[name]
-        many = isinstance(given, list)
-        at = row if many and len(given) > 1 else 0
-        centre = mpmath.mpf(given[at] if many else given)
-        step = (abs(centre) or mpmath.mpf(1)) * mpmath.mpf(10) ** -(AGREE - 5)
-        results = []
-        column_output = bool(shape.graph.columns[shape.output])
-        for moved in (centre - step, centre, centre + step):
-            changed = [*given[:at], moved, *given[at + 1 :]] if many else moved
-            value = exact(shape.graph, [shape.output], {**leaves, name: changed}, MORE)[0]
-            results.append(value[row] if column_output and len(value) > 1 else value[0])
-        low, middle, high = results
-        return (middle - low) / step, (high - middle) / step
-
-
-def resolution(shape: Shape, name: str, row: int, leaves: Mapping[str, Any]) -> Any:
-    """The size of a slope that `one_sided` cannot tell from 0, in the far tails of a function."""
-    import mpmath
-
-    value = abs(_at(exact(shape.graph, [shape.output], leaves)[0], row))
-    given = leaves[name]
-    centre = mpmath.mpf(_at(given, row) if isinstance(given, list) else given)
-    return value / (abs(centre) or 1) * mpmath.mpf(10) ** -(MORE - AGREE - 10)
 
 
 def conditioning(shape: Shape, name: str, row: int, leaves: Mapping[str, Any], most: int = 40) -> float | None:

@@ -48,6 +48,10 @@ STARTS = [
     "x = 0; y = x^1.5; domain x >= 0", "x = [0, 1, 2]; n = 1.5; y = sum(x^n)", "x = 0; y = d(x^2.5, x)",
     "x = 0; w = 0; y = (x^2 + w^2)^1.5",
 ]  # fmt: skip
+SMOOTH = [
+    "abs(x)^2", "abs(x)^3", "abs(x)^1.5", "max(x, 0)^2", "relu(x)^2", "relu(x)^3", "cos(abs(x))", "x*abs(x)",
+    "where(x > 0, x^2, x^2)", "where(x > 0, x^3, -x^2)", "max(x, x^2)^3", "clip(x, 0, 1)^2",
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("text", FLAT)
@@ -60,7 +64,12 @@ def test_power_that_begins_at_its_base_of_zero(text):
     assert_right(text)
 
 
-@pytest.mark.parametrize("number", [1.0, -1e-6, 1e-30])
+@pytest.mark.parametrize("function", SMOOTH)
+def test_sides_that_meet_smoothly_are_no_kink(function):
+    assert_right(f"x = 0; y = {function}")
+
+
+@pytest.mark.parametrize("number", [1.0, -1e-6, 1e-30, 1e-60])
 @pytest.mark.parametrize(("name", "function"), [
     ("pow", "x^3"), ("pow", "x^3 + 1e12"), ("pow", "x^2.5"), ("cos", "cos(x)"),
     ("cospi", "cospi(x)"), ("cosh", "x^3 + cosh(x)"),
@@ -69,3 +78,28 @@ def test_other_slope_than_zero_is_wrong(name, function, number, at_zero):
     at_zero(name, number)
     (check,) = at_the_point(f"x = 0; y = {function}")
     assert check.verdict == "wrong"
+
+
+@pytest.mark.parametrize("number", [1.5, -1.0001])
+def test_slope_outside_of_a_kink_is_wrong(number, at_zero):
+    at_zero("abs", number)
+    (check,) = at_the_point("x = 0; y = abs(x)")
+    assert check.verdict == "wrong"
+
+
+@pytest.mark.parametrize(("text", "note"), [
+    ("x = 0; y = abs(x) + x^3", "slopes -1 and 1, 0 is taken"),
+    ("x = 0; y = sqrt(abs(x))", "slopes -infinite and infinite, 0 is taken"),
+    ("x = 0; y = max(x^2, 1e-20*x)", "slopes 0 and 1e-20"),
+])  # fmt: skip
+def test_kink_is_still_named(text, note):
+    (check,) = at_the_point(text)
+    assert check.verdict == "agrees"
+    assert note in check.note
+
+
+def test_convention_stands_where_the_function_jumps():
+    by_base, by_exponent = gradcli.check(gradcli.parse("x = 0; n = 0; y = x^n"))
+    assert (by_base.verdict, by_exponent.verdict) == ("agrees", "agrees")
+    assert by_exponent.note == "the function jumps at x=0.0 n=0.0"
+    assert at_the_point("x = 0; n = 0; y = x^n")[1].verdict == "undecided"
