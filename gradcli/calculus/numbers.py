@@ -6,6 +6,7 @@ can take the memory or the time that its digits would need (9^9^9, 1e1000000000)
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
@@ -110,6 +111,15 @@ class Numbers(Special):
         """The binary exponent of a finite number, 0 of others."""
         _, mantissa, exponent, bits = self.raw(x)._mpf_
         return int(exponent + bits) if mantissa else 0
+
+    def lost(self, terms: Iterable[Any], total: Any) -> float:
+        """How many bits cancel in a sum; infinitely many where nothing is left of terms that are rounded."""
+        terms = [t for t in terms if self.raw(t) and self.context.isfinite(self.raw(t))]
+        if not terms or not self.context.isfinite(self.raw(total)):
+            return 0
+        if self.raw(total):
+            return max(map(self._size, terms)) - self._size(total)
+        return math.inf if any(self._rounded(self.raw(t)) for t in terms) else 0
 
     # ---- conditions: 1 or 0 ----
 

@@ -31,6 +31,10 @@ _SAME = frozenset((
 ))  # fmt: skip
 
 
+_FEW = 24  # bits that may cancel in a sum; the working precision has more to spare
+_FURTHEST = 20_000  # bits beyond which a sum in which all of them cancel is given up
+
+
 class NoOpinion(Exception):
     """Sympy left something unevaluated."""
 
@@ -50,10 +54,13 @@ def partial(op: str, index: int, count: int) -> Evaluator | None:
 
 
 def _accurate(sympy: Any, slope: Any) -> Any:
-    """The same slope where it would be 0/0 at base 0 (x^p/x)."""
+    """The same slope where it would be 0/0 at base 0 (x^p/x), or have no digit left in the tails (1 - tanh(x)^2)."""
     if any(not p.exp.is_number for p in slope.atoms(sympy.Pow)):
         slope = sympy.powsimp(slope, combine="exp")
-    return slope
+    return slope.replace(
+        lambda e: e.is_Pow and e.exp == 2 and isinstance(e.base, sympy.tanh),
+        lambda e: 1 - 1 / sympy.cosh(e.base.args[0]) ** 2,
+    )
 
 
 def _compiled(expression: Any, places: dict[Any, int]) -> Evaluator:
@@ -72,7 +79,7 @@ def _compiled(expression: Any, places: dict[Any, int]) -> Evaluator:
         return _piecewise(expression, places)
     parts = [_compiled(a, places) for a in expression.args]
     if name == "Add":
-        return lambda m, values: m.sum([p(m, values) for p in parts])
+        return lambda m, values: _sum(m, values, parts)
     if name == "Mul":
         return lambda m, values: m.prod([p(m, values) for p in parts])
     if name == "Pow":
@@ -96,6 +103,19 @@ def _pi() -> Any:
     import sympy
 
     return sympy.pi
+
+
+def _sum(m: Numbers, values: Sequence[Any], parts: Sequence[Evaluator]) -> Any:
+    """A sum with as many more digits as cancel in it; nan where that would be too many."""
+    extra = 0
+    while extra <= _FURTHEST:
+        with m.context.extraprec(extra):
+            terms = [p(m, values) for p in parts]
+            total = m.sum(terms)
+        if not m.lost(terms, total) > extra + _FEW:
+            return m.real(+total.value)
+        extra = 4 * extra + m.context.prec
+    return m.nan
 
 
 _COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {

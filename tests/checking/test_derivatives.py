@@ -1,11 +1,14 @@
-"""Derivatives where the slope is 0, and where the function begins."""
+"""Derivatives where the slope is 0, where the function begins, and where all digits of a formula cancel."""
 
 from __future__ import annotations
 
 import pytest
 
 import gradcli
+from gradcli.calculus.exact import numbers
+from gradcli.checking.exactly import near
 from gradcli.checking.run import Options, check_model
+from gradcli.checking.witness import partial
 from gradcli.graph import f
 from gradcli.primitives import TABLE
 
@@ -103,3 +106,38 @@ def test_convention_stands_where_the_function_jumps():
     assert (by_base.verdict, by_exponent.verdict) == ("agrees", "agrees")
     assert by_exponent.note == "the function jumps at x=0.0 n=0.0"
     assert at_the_point("x = 0; n = 0; y = x^n")[1].verdict == "undecided"
+
+
+TAILS = [
+    "x = -800; y = 1 + tanh(x)", "x = 800; y = 1 - tanh(x)", "x = -1e5; y = 1 + tanh(x)", "x = 500; y = coth(x) - 1",
+    "x = -1000; y = coth(x) + 1", "x = 700; y = 1 - tanh(x/2)", "x = 600; y = tanh(x)^2 - 1", "x = -200; y = gelu(x)",
+    "x = -700; y = mish(x)", "x = -60; y = 1 + erf(x)",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("text", TAILS)
+def test_slope_is_right_where_all_digits_of_a_formula_cancel(text):
+    (check,) = at_the_point(text)
+    assert (check.verdict, check.note) == ("agrees", None)
+
+
+def test_partial_of_the_witness_has_all_digits_where_its_terms_cancel():
+    few, many = (partial("gelu", 0, 1)(m, [m.num(-100)]).value for m in (numbers(50), numbers(2300)))
+    assert near(few, many, 0)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_gelu_by_tanh_is_right_at_any_point(seed):
+    text = "f(x) = x/2*(1 + tanh(sqrt(2/pi)*(x + 0.044715*x^3))); x = 0.37; y = f(x)"
+    (check,) = gradcli.check(gradcli.parse(text), seed=seed)
+    assert (check.verdict, check.note) == ("agrees", None)
+
+
+@pytest.mark.parametrize("factor", [-1.0, 2.0, 1 + 1e-12])
+@pytest.mark.parametrize("text", ["x = -300; y = 1 + tanh(x)", "x = 60; y = tanh(x)", "x = -90; y = coth(x) + 1"])
+def test_wrong_slope_in_a_tail_is_wrong(text, factor, monkeypatch):
+    name = "coth" if "coth" in text else "tanh"
+    right = TABLE[name].rule
+    monkeypatch.setitem(TABLE, name, TABLE[name]._replace(rule=lambda g, y, x: (right(g, y, x)[0] * factor,)))
+    assert at_the_point(text)[0].verdict != "agrees"
+    assert gradcli.check(gradcli.parse(text))[0].verdict == "wrong"
