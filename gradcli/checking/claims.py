@@ -21,7 +21,7 @@ from gradcli.checking.exactly import DIGITS, MORE, MOST, is_nan, leaves, near, r
 from gradcli.checking.hints import Seen, hint
 from gradcli.checking.names import common_rows, empty_domain, placed, sampled_names
 from gradcli.checking.points import Floats, Point, Sampler, canonical, seed_of
-from gradcli.checking.rounded import slack
+from gradcli.checking.rounded import ROUNDED, explained, unsettled
 from gradcli.checking.rounding import noise
 from gradcli.checking.shapes import raw
 from gradcli.errors import BindingError, Diagnostic
@@ -135,13 +135,13 @@ class ClaimCheck:
             if is_nan(left[row]) and is_nan(right[row]):
                 outcome = "undefined" if outcome == "skipped" else outcome
                 continue
-            equal = self._equal(point, values, left[row], right[row], row)
+            equal, one, other = self._equal(point, values, left[row], right[row], row)
             if equal is None:
                 outcome = "undefined" if outcome == "skipped" else outcome
                 continue
             outcome = "equal" if equal else "wrong"
             if len(self.seen) < 40 or not equal:
-                self.seen.append(Seen(point, left[row], right[row], equal, frozenset(sides), own))
+                self.seen.append(Seen(point, one, other, equal, frozenset(sides), own))
             if not equal:
                 break
         if outcome == "equal":
@@ -160,34 +160,37 @@ class ClaimCheck:
         left, right, holds = (v * rows if len(v) == 1 else v for v in (left, right, holds))
         return left, right, holds
 
-    def _equal(self, point: Point, values: dict[str, Any], left: Any, right: Any, row: int) -> bool | None:
-        """Whether the sides are equal in a row; None where all digits cancel, so that nobody can say."""
+    def _equal(
+        self, point: Point, values: dict[str, Any], left: Any, right: Any, row: int
+    ) -> tuple[bool | None, Any, Any]:
+        """Whether the sides are equal in a row, None where nobody can say; and the sides, with the digits it took."""
         if near(left, right, 0):
-            return True
-        if is_nan(left) or is_nan(right) or math.inf in (abs(left), abs(right)):
-            return False
+            return True, left, right
         graph, at = self._graph(point)
         sides = [at[n] for n in self.nodes[:2]]
+        if is_nan(left) or is_nan(right) or math.inf in (abs(left), abs(right)):
+            return None if unsettled(graph, sides, values, row) else False, left, right
         gap = abs(left - right)
         for digits in (MORE, MOST, _LAST):
             # what differs may be rounding: it goes when there are more digits
             found = evaluate_all(graph, sides, values, digits)
-            more_left, more_right = (_at(raw(found[n]), row) for n in sides)
-            more_gap = abs(more_left - more_right)
-            if near(more_left, more_right, 0) or more_gap <= gap * type(gap)(10) ** (DIGITS + 20 - digits):
-                return True
+            left, right = (_at(raw(found[n]), row) for n in sides)
+            more_gap = abs(left - right)
+            if near(left, right, 0) or more_gap <= gap * type(gap)(10) ** (DIGITS + 20 - digits):
+                return True, left, right
             if more_gap > sum(_at(noise(graph, found, n, digits), row) for n in sides):
-                return self._rounded(graph, sides, values, row, more_left, more_right)
-        return None
+                return self._rounded(graph, sides, values, row, digits, left, right), left, right
+        return None, left, right  # all digits cancel
 
-    def _rounded(self, graph: Graph, sides: list[int], values: dict[str, Any], row: int, left: Any, right: Any) -> bool:
+    def _rounded(self, graph: Graph, sides: list[int], values: dict[str, Any], row: int, digits: int,
+                 left: Any, right: Any) -> bool:  # fmt: skip
         """Whether the rounding of long constants explains that the sides differ."""
-        allowed = slack(graph, sides, values, row)
-        if not allowed or abs(left - right) > allowed:
+        allowed = explained(graph, sides, values, row, digits)
+        if not allowed:
             return False
         size = max(abs(left), abs(right))
-        digits = float(-_log10(allowed / size)) if size else 15.0
-        self.judged = min(self.judged or 99.0, round(digits, 1))
+        digits_left = round(float(-_log10(allowed / size)), 1) if size > allowed else float(ROUNDED)
+        self.judged = min(self.judged or 99.0, digits_left)
         return True
 
     def _wrong(self, tally: _Tally) -> Check:

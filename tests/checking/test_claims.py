@@ -57,6 +57,55 @@ def test_rounded_constant(constant, verdict):
         assert found.digits == pytest.approx(len(constant) - 2, abs=1.2)
 
 
+TAIL = "x = -30; y = gelu(x); claim y = {}*x*(1 + erf(x*{}))"
+SLOPE = "x = -0.7; y = gelu(x); claim d(y, x) = 0.5*(1 + erf(x*0.7071067811865476)) + x*{}*exp(-x^2/2)"
+NORMAL = "x = -12; y = normcdf(x); claim y = 0.5*(1 + erf(x/{}))"
+SINE = "x = 1; y = sin(2*pi*x)/(2*pi); claim d(y, x) = cos({}*x)"
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize(("text", "right", "wrong"), [
+    (TAIL, ("0.5", "0.7071067811865476"), ("0.5", "0.7071067811865486")),
+    (TAIL, ("0.5", "0.7071067811865475"), ("0.5000001", "0.7071067811865476")),
+    (SLOPE, ("0.3989422804014327",), ("0.3989422804014317",)),
+    (NORMAL, ("1.4142135623730951",), ("1.4142135623730941",)),
+])  # fmt: skip
+def test_rounded_constant_where_a_side_cancels(text, right, wrong, seed):
+    assert last(text.format(*right), seed=seed).verdict == "agrees"
+    assert last(text.format(*wrong), seed=seed).verdict == "wrong"
+
+
+@pytest.mark.parametrize(("text", "right", "wrong"), [
+    (SINE, "6.283185307179586", "6.283185307179596"),
+    (SINE, "6.28318530717959", "6.28318530717979"),
+    ("x = 2; y = x; claim cos(pi*x) = cos({}*x)", "3.141592653589793", "3.141592653589783"),
+    ("x = 0.5; y = x; claim sin(pi*x) = sin({}*x)", "3.141592653589793", "3.141592653589803"),
+    ("x = 1; y = x; claim sin(pi*x)^3 = sin({}*x)^3", "3.141592653589793", "3.141592653589783"),
+    ("x = 1; y = x; claim (1 - cos(2*pi*x))^2 = (1 - cos({}*x))^2", "6.283185307179586", "6.283185307179576"),
+    ("x = 1; y = x; claim 4*cos(pi*x) = 4*cos(({} - 0.7071067811865476 + sqrt(1/2))*x)", "3.141592653589793",
+     "3.141592653589783"),
+    ("x = 1; y = x; claim cos(pi*x) = cos(pi*x) + {}", "0", "1e-30"),
+    ("x = 1; y = x; claim cos(2*pi*x) = cos(6.283185307179586*x) + {}", "0", "1e-29"),
+    ("x = 1; y = x; claim cos(2*pi*x) = cos(6.283185307179586*x) - {}", "0", "1e-29"),
+])  # fmt: skip
+def test_rounded_constant_that_acts_to_second_order(text, right, wrong):
+    for points in (0, 8):
+        assert last(text.format(right), points=points).verdict == "agrees"
+        assert last(text.format(wrong), points=points).verdict == "wrong"
+
+
+def test_rounding_that_decides_what_is_defined_leaves_the_point_out():
+    text = "x = 1; y = x; claim asin(x) = asin(x*{}*sqrt(2))"
+    assert last(text.format("0.7071067811865476")).verdict == "agrees"
+    assert last(text.format("0.7071067811865476"), points=0).verdict == "undecided"
+    assert last(text.format("0.7071067811865576"), points=0).verdict == "wrong"
+
+
+def test_counterexample_has_the_digits_that_it_took():
+    found = last(TAIL.format("0.5", "0.7071067811865486"))
+    assert (found.left, found.right) == ("-1.472014178144456e-196", "-1.4720141781424387e-196")
+
+
 def test_size_of_a_rounding():
     assert significant("0.00120e5") == 3
     assert significant("pi") == 0
