@@ -24,6 +24,7 @@ from gradcli.checking.points import Floats, Point, Sampler, canonical, seed_of
 from gradcli.checking.rounded import ROUNDED, explained, unsettled
 from gradcli.checking.rounding import noise
 from gradcli.checking.shapes import raw
+from gradcli.checking.turns import Turns
 from gradcli.errors import BindingError, Diagnostic
 from gradcli.graph import Graph
 from gradcli.language.lower import ClaimLine
@@ -70,6 +71,7 @@ class ClaimCheck:
         self._graphs: dict[frozenset[str], tuple[Graph, Sequence[int]]] = {}
         self.judged: float | None = None
         self.seen: list[Seen] = []
+        self.agreed: list[Point] = []
 
     def run(self) -> Check:
         """Raises BindingError where the domain leaves no point, or the sides have different rows."""
@@ -89,14 +91,20 @@ class ClaimCheck:
         for point in self.branches.unseen(self.sampler):
             if self._visit(point, tally) == "wrong":
                 return self._wrong(tally)
+        for points in Turns(self.model.resolved, self.nodes).aims(self.sampler, self.agreed, self._met):
+            for point in points:
+                outcome = self._visit(point, tally)
+                if outcome == "wrong":
+                    return self._wrong(tally)
+                if outcome == "equal":
+                    break
         return self._check("agrees" if tally.equal else "undecided", tally.equal, note=tally.note())
 
     def _candidates(self, tally: _Tally) -> Iterator[Point]:
         """Points of the domain; those at which the condition does not hold in float64 are passed over."""
         refused = 0
         for point in self.sampler.stream():
-            holds = self._holds(point) if self._holds else None
-            if holds is None or any(map(any, holds)):
+            if self._met(point):
                 refused = 0
                 yield point
             else:
@@ -104,6 +112,11 @@ class ClaimCheck:
                 refused += 1
                 if refused >= _REFUSED:
                     return
+
+    def _met(self, point: Point) -> bool:
+        """Whether the condition holds in a row, by float64."""
+        holds = self._holds(point) if self._holds else None
+        return holds is None or any(map(any, holds))
 
     def _graph(self, point: Point) -> tuple[Graph, Sequence[int]]:
         """The specialised graph of the claim and where the nodes of the text are in it."""
@@ -146,6 +159,7 @@ class ClaimCheck:
                 break
         if outcome == "equal":
             self.branches.seen |= sides
+            self.agreed.append(point)
         if outcome != "wrong":
             setattr(tally, outcome, getattr(tally, outcome) + 1)
         return outcome

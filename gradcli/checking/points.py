@@ -224,6 +224,10 @@ class Sampler:
             self._signs[label] = sign
         return self._short(sign * size, low, high)
 
+    def short(self, label: str, value: float) -> float:
+        """A value of a leaf with few digits, within its bounds where it is."""
+        return self._short(value, *self.domain.bounds.get(label, (-math.inf, math.inf)))
+
     def _short(self, value: float, low: float, high: float) -> float:
         """Few digits, as long as the bounds leave room for them."""
         for digits in (_DIGITS, 9, 13, 17):
