@@ -76,16 +76,34 @@ def binding_text(name: str, value: Value) -> str:
     """`NAME=VALUE` as a word of a shell; a name with odd characters in backquotes, a numbered one as it is."""
     plain = re.fullmatch(r"(.*)@[1-9][0-9]*", name, re.DOTALL)
     bare, tail = (plain[1], name[len(plain[1]) :]) if plain else (name, "")
-    return shlex.quote(f"{bare if bare.isidentifier() else f'`{bare}`'}{tail}={value_text(value)}")
+    return word(f"{bare if bare.isidentifier() else f'`{bare}`'}{tail}={value_text(value)}")
+
+
+def word(text: str) -> str:
+    """A text as one word of a shell; control characters are spelled, since a message shows them so."""
+    if text.isprintable():
+        return shlex.quote(text)
+    spelled = "".join(c if c.isprintable() else _octal(c) for c in text.replace("\\", "\\\\").replace("'", "\\'"))
+    return f"$'{spelled}'"
+
+
+def _octal(character: str) -> str:
+    octal = "".join(f"\\{byte:03o}" for byte in character.encode("utf-8", "surrogateescape"))
+    return "\\t" if character == "\t" else octal
 
 
 def command(source: Source, path: str) -> list[str]:
-    """The words of a command line that name a model again."""
+    """The words of a command line that name a model again, each line of a text by an option of its own."""
     bare = path != "-" and not path.startswith(".") and not Path(path).is_absolute()
     taken = bare and ("=" in path or path.startswith("-"))  # for a value, or for an option
     words = [] if path == "-e" else [f"./{path}" if taken else path]
     texts = source.parts if path == "-e" else source.parts[1:]
-    return words + [w for part in texts if part.text for w in ("-e", part.text)]
+    return words + [w for part in texts for w in options(part.text)]
+
+
+def options(text: str) -> list[str]:
+    """A text of several lines as options that are joined to it again."""
+    return [w for line in text.split("\n") if line.strip() for w in ("-e", line.rstrip("\r"))]
 
 
 def replay(source: Source, path: str, check: Check) -> str | None:
@@ -96,8 +114,8 @@ def replay(source: Source, path: str, check: Check) -> str | None:
     if check.kind in ("derivative", "against"):
         words += ["--of", check.output or "", "--wrt", check.by or ""]
     elif check.replay:
-        words += ["-e", check.replay]
-    line = " ".join(shlex.quote(w) for w in words)
+        words += options(check.replay)
+    line = " ".join(map(word, words))
     return " ".join([line, *(binding_text(n, v) for n, v in (check.counterexample or {}).items())])
 
 
