@@ -7,7 +7,6 @@ significant digits is taken as rounded: the claim is then judged to that precisi
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -17,7 +16,7 @@ from gradcli.calculus.adjoint import MixedRows
 from gradcli.calculus.exact import evaluate, evaluate_all
 from gradcli.calculus.specialise import specialise
 from gradcli.checking.branches import Branches
-from gradcli.checking.exactly import DIGITS, MORE, MOST, is_nan, leaves, near, rows_of, spell_both
+from gradcli.checking.exactly import DIGITS, MORE, MOST, is_finite, is_nan, leaves, near, rows_of, spell_both
 from gradcli.checking.hints import Seen, hint
 from gradcli.checking.names import common_rows, empty_domain, placed, sampled_names
 from gradcli.checking.points import Floats, Point, Sampler, canonical, seed_of
@@ -182,15 +181,17 @@ class ClaimCheck:
             return True, left, right
         graph, at = self._graph(point)
         sides = [at[n] for n in self.nodes[:2]]
-        if is_nan(left) or is_nan(right) or math.inf in (abs(left), abs(right)):
-            return None if unsettled(graph, sides, values, row) else False, left, right
-        gap = abs(left - right)
+        gap = abs(left - right) if is_finite(left) and is_finite(right) else 0
         for digits in (MORE, MOST, _LAST):
-            # what differs may be rounding: it goes when there are more digits
+            # what differs, or is undefined, may be rounding: it goes when there are more digits
             found = evaluate_all(graph, sides, values, digits)
             left, right = (_at(raw(found[n]), row) for n in sides)
+            if not is_finite(left) or not is_finite(right):
+                if digits < (MOST if is_nan(left) or is_nan(right) else _LAST):
+                    continue
+                return None if unsettled(graph, sides, values, row) else False, left, right
             more_gap = abs(left - right)
-            if near(left, right, 0) or more_gap <= gap * type(gap)(10) ** (DIGITS + 20 - digits):
+            if near(left, right, 0) or more_gap <= gap * type(more_gap)(10) ** (DIGITS + 20 - digits):
                 return True, left, right
             if more_gap > sum(_at(noise(graph, found, n, digits), row) for n in sides):
                 return self._rounded(graph, sides, values, row, digits, left, right), left, right

@@ -56,6 +56,10 @@ def is_nan(number: Any) -> bool:
     return bool(number != number)
 
 
+def is_finite(number: Any) -> bool:
+    return not is_nan(number) and abs(number) != _INF
+
+
 def near(a: Any, b: Any, scale: Any, digits: int = AGREE) -> bool:
     """Whether two exact numbers agree to that many digits of the larger, or of a scale."""
     if a == b:

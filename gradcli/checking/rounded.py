@@ -10,7 +10,7 @@ from decimal import Context, Decimal
 from typing import Any
 
 from gradcli.calculus.exact import evaluate
-from gradcli.checking.exactly import MORE, rows_of
+from gradcli.checking.exactly import MORE, is_finite, rows_of
 from gradcli.graph import Graph
 
 ROUNDED = 15  # significant digits from which a constant counts as rounded
@@ -84,22 +84,18 @@ def unsettled(graph: Graph, sides: Sequence[int], values: dict[str, Any], row: i
     seen = set()
     for signs in ([0] * count, [-1] * count, [1] * count, *single) if count else ():
         with nudged(graph, constants, signs):
-            seen.add(tuple(map(_finite, _row(graph, sides, values, row, MORE))))
+            seen.add(tuple(map(is_finite, _row(graph, sides, values, row, MORE))))
     return len(seen) > 1
 
 
 def _range(base: Any, below: Any, above: Any) -> tuple[Any, Any]:
     """The least and the largest of what a parabola through three values in a row adds to the one in the middle."""
-    moves = [end - base for end in (below, above) if _finite(end)]
+    moves = [end - base for end in (below, above) if is_finite(end)]
     if len(moves) == 2 and (bend := (moves[0] + moves[1]) / 2):
         slope = (moves[1] - moves[0]) / 2
         if abs(slope) < 2 * abs(bend):
             moves.append(-slope * slope / (4 * bend))
     return min([0, *moves]), max([0, *moves])
-
-
-def _finite(number: Any) -> bool:
-    return bool(number == number and abs(number) != math.inf)
 
 
 def _row(graph: Graph, nodes: Sequence[int], values: dict[str, Any], row: int, digits: int) -> list[Any]:

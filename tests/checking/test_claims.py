@@ -94,6 +94,18 @@ def test_rounded_constant_that_acts_to_second_order(text, right, wrong):
         assert last(text.format(wrong), points=points).verdict == "wrong"
 
 
+@pytest.mark.parametrize("x", [-30, -90, -400, -1200])
+def test_side_that_is_infinite_because_its_digits_cancel_gets_more(x):
+    text = f"x = {x}; y = log(1 + tanh(x)); claim y = log(2) + {{}}*x - log1p(exp(2*x))"
+    assert last(text.format("2"), points=0).verdict == "agrees"
+    assert last(text.format("2.000001"), points=0).verdict == "wrong"
+
+
+def test_side_that_is_infinite_is_wrong():
+    assert last("x = 2; y = x; claim log(x - 2) = x", points=0).verdict == "wrong"
+    assert last("x = 2; y = x; claim 1/(x^2 - 4) = x", points=0).verdict == "wrong"
+
+
 def test_rounding_that_decides_what_is_defined_leaves_the_point_out():
     text = "x = 1; y = x; claim asin(x) = asin(x*{}*sqrt(2))"
     assert last(text.format("0.7071067811865476")).verdict == "agrees"
