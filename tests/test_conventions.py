@@ -184,6 +184,13 @@ def test_the_inverse_of_erf_has_infinite_slope_at_its_ends() -> None:
     assert math.isnan(slope("erfinv(x)", 1.5))
 
 
+@pytest.mark.parametrize(("name", "second"), [("asin", 1.0), ("acos", -1.0), ("atanh", 2.0)])
+def test_second_derivatives_of_inverse_functions_keep_their_digits_near_zero(name: str, second: float) -> None:
+    """They are `second*x` there."""
+    for x in (1e-300, 2.8e-12, -3e-9):
+        assert abs(slope(f"d({name}(x), x)", x) - second * x) <= 4 * math.ulp(second * x)
+
+
 @pytest.mark.parametrize("zero", [1, 2])
 def test_lgamma_has_all_its_digits_around_its_zeros(zero: int) -> None:
     from mpmath import mp

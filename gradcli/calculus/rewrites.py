@@ -131,6 +131,10 @@ def _sech2(t: Terms, x: int) -> int:
     return t.product([(t.apply("sech", x), 2)])
 
 
+def _one_less_square(t: Terms, x: int) -> int:
+    return t.total([(t.one, 1), (t.product([(x, 2)]), -1)])
+
+
 def _sinc(t: Terms, n: int, x: int) -> int | None:
     """The n-th derivative of sinc: x*s_n = pi^(n-1)*sin(pi*x + n*pi/2) - n*s_(n-1), and its limit at 0."""
     order = t.value(n)
@@ -309,6 +313,7 @@ _REWRITES: dict[str, Callable[..., int | None]] = {
     "_expsq": _expsq,
     "_gauss": _gauss,
     "_sech2": _sech2,
+    "_one_less_square": _one_less_square,
     "_sinc": _sinc,
     "_number": _first,
     "_taint": _first,
