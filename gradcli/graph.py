@@ -247,15 +247,14 @@ class Graph:
 
     def number(self, node: int) -> float | None:
         """The value of a constant node, or None."""
-        found = self.numbers.get(node)
-        return found[0] if found else None
+        return self.numbers.value(node)
 
     def simple(self, node: int) -> float | None:
         """The value of a constant that is a short binary fraction, also as written; or None."""
-        found = self.numbers.get(node)
-        if found is None or not is_simple(found[0]):
+        value = self.numbers.value(node)
+        if value is None or not is_simple(value):
             return None
-        value, text = found
+        text = self.numbers[node][1]
         return value if len(text) < 16 and text.lstrip("+-")[:1] in "0123456789." else None
 
     def handle(self, node: int) -> Node:

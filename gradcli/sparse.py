@@ -95,6 +95,11 @@ class Constants(Sparse[tuple[float, str]]):
         self.floats.append(value)
         self.texts.append(text)
 
+    def value(self, node: int) -> float | None:
+        """The number itself, where there is one."""
+        places = self.places
+        return self.floats[place] if 0 <= node < len(places) and (place := places[node]) >= 0 else None
+
     def spell(self, node: int, text: str) -> None:
         """Write a number otherwise."""
         self.texts[self.places[node]] = text

@@ -162,7 +162,7 @@ class _Sweep:
         """As `passed`: neither a factor that could be merged nor a quotient that could cancel is left alone."""
         graph = self.graph
         ops, c = graph.ops, g if g >= 0 else ~g
-        if ops[factor] != "constant" or not is_simple(graph.numbers[factor][0]):
+        if ops[factor] != "constant" or (value := graph.number(factor)) is None or not is_simple(value):
             if ops[c] == "constant" and graph.number(c) == 1.0:
                 return factor if g >= 0 else ~factor
             if ops[c] != "div":
