@@ -134,7 +134,7 @@ def _origin(graph: Graph, root: int, numbers: Mapping[int, Number], row: int) ->
 def _operands(text: Graph, at: array[int], graph: Graph, node: int) -> list[int]:
     """The operands that the text has where a node comes from: a rule, or the formula of a function, has others."""
     place = graph.starts[node], graph.ends[node]
-    for own in range(len(text) - 1, -1, -1):
+    for own in range(len(text) - 1, -1, -1) if place[0] >= 0 else ():
         if (text.starts[own], text.ends[own]) == place and text.ops[own] not in ("name", "leaf", "constant"):
             return list(dict.fromkeys(at[a] for a in text.arguments(own)))
     return list(dict.fromkeys(graph.arguments(node)))

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
 _MOST_SHOWN = 20  # intermediates listed without -v
 _ATTRIBUTES = ("grad", "is_leaf", "requires_grad", "retains_grad")
-_WORDS = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
 _ITEM = r"(?s)\s*(?:`([^`]+)`((?:@[0-9]+)?)|(.*?))(?:\.(\w*))?\s*"
 
 
@@ -74,14 +73,16 @@ class Answer(NamedTuple):
             "schema": 1,
             "model": path,
             "output": result.output,
-            "value": _json(result.value),
-            "point": {n: _json(self.values[n]) for n in program.needed},
-            "gradients": {n: _json(gradients[n]) for n in result.gradients},
-            "retained": {n: {"value": _json(self.value(n)), "gradient": _json(gradients[n])} for n in result.retained},
+            "value": json_number(result.value),
+            "point": {n: json_number(self.values[n]) for n in program.needed},
+            "gradients": {n: json_number(gradients[n]) for n in result.gradients},
+            "retained": {
+                n: {"value": json_number(self.value(n)), "gradient": json_number(gradients[n])} for n in result.retained
+            },
             "reasons": {n: reason(program, names[n], None)[0] for n, g in gradients.items() if g is None},
         }
         if result.hessian:
-            record["hessian"] = {x: {y: _json(v) for y, v in by.items()} for x, by in result.hessian.items()}
+            record["hessian"] = {x: {y: json_number(v) for y, v in by.items()} for x, by in result.hessian.items()}
         return record
 
 
@@ -185,13 +186,6 @@ class Questions(NamedTuple):
                 self.console.tell(warning)
             self.console.worst(FAILED)
         return number(gradient, self.ofmt)
-
-
-def _json(value: Any) -> Any:
-    """A number for JSON. Many digits are texts already; those that are not finite become the words of JSON."""
-    if isinstance(value, str):
-        return _WORDS.get(value, value)
-    return [_json(v) for v in value] if isinstance(value, list) else json_number(value)
 
 
 def find_item(model: Model, text: str) -> Item:

@@ -7,6 +7,7 @@ import errno
 import os
 import sys
 from collections.abc import Callable, Iterable
+from math import isfinite
 from typing import Any
 
 import click
@@ -16,6 +17,7 @@ from gradcli.source import visible
 
 FINE, FAILED, WRONG, INTERNAL, NOTHING = 0, 1, 2, 3, 4
 INTERRUPTED, CLOSED = 130, 141
+_JSON_WORDS = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
 _COLORS = {"error": "red", "warning": "yellow", "note": "cyan"}
 
 
@@ -112,12 +114,12 @@ def number(value: Any, style: str | None = None) -> str:
 
 def json_number(value: Any) -> Any:
     """Strict JSON: non-finite numbers are the strings NaN, Infinity, -Infinity; none is null; a column a list."""
-    if value is None or isinstance(value, bool | str | int):
+    if isinstance(value, str):  # many digits, spelled already
+        return _JSON_WORDS.get(value, value)
+    if value is None or isinstance(value, bool | int):
         return value
     if isinstance(value, float):
-        if value != value:
-            return "NaN"
-        return value if abs(value) != float("inf") else "Infinity" if value > 0 else "-Infinity"
+        return value if isfinite(value) else _JSON_WORDS[str(value)]
     return [json_number(v) for v in (value if isinstance(value, list) else value.tolist())]
 
 

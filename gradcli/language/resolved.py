@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from array import array
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from copy import copy
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -126,8 +126,14 @@ class Resolved:
     used: set[str] = field(default_factory=set)
 
     def find(self, label: str) -> Name | None:
-        label = last_of(label, self.counts)
+        if label not in self.names and label not in self.aliases:
+            label = last_of(label, self._count)
         return self.names.get(self.aliases.get(label, label))
+
+    def _count(self, name: str) -> int:
+        """How often a name is defined."""
+        found = self.names.get(self.aliases.get(name, name))
+        return self.counts.get(name, 0 if found is None or found.kind == "free" else 1)
 
     def known(self) -> list[str]:
         return [*self.names, *self.aliases]
@@ -140,9 +146,9 @@ class Resolved:
         return Span(self.source, start, self.graph.ends[node]) if start >= 0 else None
 
 
-def last_of(label: str, counts: dict[str, int]) -> str:
+def last_of(label: str, count: Callable[[str], int | None]) -> str:
     """`x` for `x@2` when `x` has two definitions: the last keeps the bare name, but may be asked for by its number."""
     numbered = _NUMBERED.fullmatch(label)
-    if numbered and int(numbered[2]) == counts.get(numbered[1], 1):
+    if numbered and int(numbered[2]) == count(numbered[1]):
         return numbered[1]
     return label

@@ -180,7 +180,7 @@ class Scope:
 
 def normalised(bindings: Mapping[str, str], scope: Scope) -> dict[str, str]:
     """Bindings by label: `x@2` of two definitions is `x`."""
-    return {last_of(name, scope.counts): text for name, text in bindings.items()}
+    return {last_of(name, scope.counts.get): text for name, text in bindings.items()}
 
 
 def value_fault(name: str, text: str, found: Iterable[Diagnostic]) -> BindingError:

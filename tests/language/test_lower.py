@@ -473,3 +473,15 @@ def test_what_was_read_is_gone_without_a_collection(monkeypatch):
         assert made[0]() is None
     finally:
         gc.enable()
+
+
+def test_a_name_is_found_by_its_number():
+    """The last definition keeps the bare name; an expression that was asked before has its number as its label."""
+    source = Source.of("x = 2; y = x; z = 3*x; z = z + 1").plus("x^2").plus("x^3")
+    model = lower(source)
+    found = {label: record and record.label for label in ("x@1", "y@1", "z@1", "z@2", "value@1", "value", "free@1")
+             for record in (model.find(label),)}  # fmt: skip
+    assert found == {
+        "x@1": "x", "y@1": "x", "z@1": "z@1", "z@2": "z", "value@1": "value@1", "value": "value", "free@1": None,
+    }  # fmt: skip
+    assert lower(Source.of("y = w^2")).find("w@1") is None
