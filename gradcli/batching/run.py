@@ -37,11 +37,18 @@ class Policy:
 
 @dataclass
 class Outputs:
-    """Where things go: results, rejected rows. Into a folder workers write themselves."""
+    """Where things go: results, rejected rows, the record of the run. Into a folder workers write themselves."""
 
     target: Target | Folder
     rejects: Target | None = None
+    record: Target | None = None
     sink: Sink | None = None
+
+    def open(self) -> None:
+        """Raises FileError; `discard` is due then too."""
+        for one in (self.target, self.rejects, self.record):
+            if one is not None:
+                one.open()
 
     def write(self, data: Any) -> None:
         if self.sink is None:
@@ -66,9 +73,12 @@ class Outputs:
         self.target.commit()
 
     def discard(self) -> None:
+        """Remove what is not committed."""
         if self.sink is not None:
             self.sink.cancel()
-        self.target.discard()
+        for one in (self.target, self.rejects, self.record):
+            if one is not None:
+                one.discard()
 
 
 class Run:
@@ -103,7 +113,6 @@ class Run:
             self.reporter.clear()
             if isinstance(self.pieces, Generator):
                 self.pieces.close()  # workers first
-            self.outputs.discard()
             if self.outputs.rejects is not None:
                 self.outputs.rejects.commit()
 

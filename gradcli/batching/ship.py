@@ -80,8 +80,9 @@ class _Worker:
 
     def _write(self, part: Part, path: Path, pieces: list[Piece]) -> None:
         shape = self.work.shape
-        outputs = Outputs(Target.open(str(path)))
+        outputs = Outputs(Target(str(path)))
         try:
+            outputs.open()
             if shape.format == "parquet":
                 outputs.sink = Sink(outputs.target.place, self.work.empty_frame())
             outputs.write(pack(self.work.header(), shape.packing))

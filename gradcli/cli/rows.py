@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from gradcli.batching.summary import Summary
     from gradcli.batching.work import Piece, Shape, Work
     from gradcli.formats.cells import Reading
-    from gradcli.formats.folder import Folder
     from gradcli.formats.reader import Options, Reader
     from gradcli.formats.target import Target
     from gradcli.source import Source
@@ -259,36 +258,31 @@ class Job:
         from gradcli.formats.target import Target
 
         flags = self.flags
-        target: Target | Folder = Folder.open(flags.output) if flags.folder else Target.open(flags.output)
-        rejects, record, sink = None, None, None
+        outputs: Outputs = Outputs(
+            Folder(flags.output) if flags.folder else Target(flags.output),
+            Target(flags.rejects) if flags.rejects else None,
+            Target(flags.summary) if flags.summary else None,
+        )
         try:
-            rejects = Target.open(flags.rejects) if flags.rejects else None
-            record = Target.open(flags.summary) if flags.summary else None
+            outputs.open()
             if work.shape.format == "parquet" and not flags.folder:
-                sink = Sink(target.place, work.empty_frame())
-        except BaseException:
-            for opened in (target, rejects, record):
-                if opened is not None:
-                    opened.discard()
-            raise
-        outputs: Outputs = Outputs(target, rejects, sink)
-        policy = Policy(self._policy_name(), flags.max_errors, flags.max_nonfinite, flags.missing)
-        summary = Summary()
-        wanted = not self.console.quiet and (flags.progress or terminal(sys.stderr))
-        reporter = Reporter(wanted, work.reader.progress)
-        run: Run = Run(work, outputs, policy, start(target.place if flags.folder else None), reporter, summary)
-        try:
-            run.run()
-            self._tell_of_cut(summary)
-        except LimitError as fault:
-            self.console.fail(fault, FAILED)
-        except GradcliError as fault:
-            self.console.fail(fault, WRONG)
-        except BaseException:
-            if record is not None:
-                record.discard()
-            raise
-        self._finish(summary, record)
+                outputs.sink = Sink(outputs.target.place, work.empty_frame())
+            policy = Policy(self._policy_name(), flags.max_errors, flags.max_nonfinite, flags.missing)
+            summary = Summary()
+            wanted = not self.console.quiet and (flags.progress or terminal(sys.stderr))
+            reporter = Reporter(wanted, work.reader.progress)
+            pieces = start(outputs.target.place if flags.folder else None)
+            run: Run = Run(work, outputs, policy, pieces, reporter, summary)
+            try:
+                run.run()
+                self._tell_of_cut(summary)
+            except LimitError as fault:
+                self.console.fail(fault, FAILED)
+            except GradcliError as fault:
+                self.console.fail(fault, WRONG)
+            self._finish(summary, outputs.record)
+        finally:
+            outputs.discard()
         return self.console.status
 
     def _tell_of_cut(self, summary: Summary) -> None:
@@ -307,11 +301,8 @@ class Job:
             elif flags.progress or terminal(sys.stderr) or summary.is_notable:
                 console.tell(Diagnostic(summary.sentence, None, None, "note"))
         if record is not None:
-            try:
-                record.write((json_line(summary.record(console.status)) + "\n").encode())
-                record.commit()
-            finally:
-                record.discard()
+            record.write((json_line(summary.record(console.status)) + "\n").encode())
+            record.commit()
 
 
 def _build(shipment: Shipment, version: str) -> Any:

@@ -23,27 +23,26 @@ def part_name(index: int, format: str) -> str:
 class Folder:
     """One output folder, of the same shape as a `Target`; what is written to it, others write."""
 
-    def __init__(self, name: str, path: Path, temporary: Path, lock: int) -> None:
-        self.name, self.path, self.temporary, self.lock = name, path, temporary, lock
+    def __init__(self, name: str) -> None:
+        self.name, self.path, self.lock = name, Path(os.path.realpath(name)), -1
+        self.temporary = self.path.with_name(f".{self.path.name[:200]}{_MARK}{os.getpid()}-{secrets.token_hex(4)}")
 
-    @classmethod
-    def open(cls, name: str) -> Self:
+    def open(self) -> Self:
         """Raises FileError when there is something already, or nothing can be made there."""
-        path = Path(os.path.realpath(name))
+        name, path = self.name, self.path
         try:
             if path.exists() and (not path.is_dir() or any(path.iterdir())):
                 fact = "it is a file" if not path.is_dir() else "the folder is not empty"
                 raise FileError.of(f"cannot write {name}: {fact}", help="name a new folder, or remove that one")
             _sweep(path)
-            temporary = path.with_name(f".{path.name[:200]}{_MARK}{os.getpid()}-{secrets.token_hex(4)}")
-            temporary.mkdir()
-            lock = os.open(temporary, os.O_RDONLY)
+            self.temporary.mkdir()
+            self.lock = os.open(self.temporary, os.O_RDONLY)
         except (OSError, ValueError) as fault:
             why = (getattr(fault, "strerror", None) or str(fault)).lower()
             help = "make the folder above it first" if isinstance(fault, FileNotFoundError) else None
             raise FileError.of(f"cannot write {name[:200]}: {why}", help=help) from None
-        fcntl.flock(lock, fcntl.LOCK_EX)  # held while we live: another run's `_sweep` leaves it alone
-        return cls(name, path, temporary, lock)
+        fcntl.flock(self.lock, fcntl.LOCK_EX)  # held while we live: another run's `_sweep` leaves it alone
+        return self
 
     @property
     def place(self) -> str:
@@ -70,10 +69,10 @@ class Folder:
 
     def discard(self) -> None:
         """Leave nothing. Does nothing after `commit`."""
+        shutil.rmtree(self.temporary, ignore_errors=True)
         if self.lock >= 0:
-            os.close(self.lock)
-            self.lock = -1
-            shutil.rmtree(self.temporary, ignore_errors=True)
+            lock, self.lock = self.lock, -1
+            os.close(lock)
 
 
 def _sweep(path: Path) -> None:

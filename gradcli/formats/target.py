@@ -28,36 +28,42 @@ class Target:
     So is a descriptor, such as `/dev/stdout`: it stays where it is when a file of that name is replaced.
     """
 
-    def __init__(self, name: str, descriptor: int, path: Path | None, temporary: Path | None) -> None:
-        self.name, self.descriptor, self.path, self.temporary = name, descriptor, path, temporary
+    def __init__(self, name: str) -> None:
+        """Nothing is made yet: what `open` makes, `discard` finds, at whatever moment a signal comes."""
+        self.name, self.descriptor = name, -1
+        self.path: Path | None = None
+        self.temporary: Path | None = None
         self.written = self.sent = 0  # bytes; sent: those that are on their way to the disk
 
-    @classmethod
-    def open(cls, name: str) -> Self:
+    def open(self) -> Self:
         """Raises FileError when nothing can be written there; links are followed, so that they stay links."""
+        name = self.name
         if name == "-":
             if sys.stdout is None:  # the number may belong to another file
                 raise FileError.of("cannot write standard output: it is closed", help="`-o FILE` writes a file")
-            return cls(name, 1, None, None)
+            self.descriptor = 1
+            return self
         try:
             if (number := descriptor_of(name)) is not None:
-                return cls(name, duplicate(number), None, None)
+                self.descriptor = duplicate(number)
+                return self
             if Path(name).exists() and not stat.S_ISREG(Path(name).stat().st_mode):
                 if Path(name).is_dir():
                     raise FileError.of(f"cannot write {name}: it is a folder", help="name a file in it")
-                return cls(name, _own(os.open(name, os.O_WRONLY)), None, None)
-            path = Path(os.path.realpath(name))
+                self.descriptor = _own(os.open(name, os.O_WRONLY))
+                return self
+            self.path = path = Path(os.path.realpath(name))
             sweep(path)
-            temporary = path.with_name(f".{path.name[:200]}{_MARK}{os.getpid()}-{os.urandom(4).hex()}")
-            descriptor = _own(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666))
+            self.temporary = path.with_name(f".{path.name[:200]}{_MARK}{os.getpid()}-{os.urandom(4).hex()}")
+            self.descriptor = _own(os.open(self.temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666))
         except (OSError, ValueError) as fault:
             help = "make the folder first" if isinstance(fault, FileNotFoundError) else None
             raise FileError.of(f"cannot write {name[:200]}: {_why(fault)}", help=help) from None
-        fcntl.flock(descriptor, fcntl.LOCK_EX)  # held while we live: `sweep` of another run leaves it alone
+        fcntl.flock(self.descriptor, fcntl.LOCK_EX)  # held while we live: `sweep` of another run leaves it alone
         if path.exists():
             with contextlib.suppress(OSError):
-                os.fchmod(descriptor, stat.S_IMODE(path.stat().st_mode))
-        return cls(name, descriptor, path, temporary)
+                os.fchmod(self.descriptor, stat.S_IMODE(path.stat().st_mode))
+        return self
 
     @property
     def place(self) -> Any:
@@ -115,13 +121,13 @@ class Target:
 
     def discard(self) -> None:
         """Leave the target as it was. Does nothing after `commit`."""
-        if self.descriptor > 2:
-            os.close(self.descriptor)
-            self.descriptor = -1
         if self.temporary is not None:
             with contextlib.suppress(OSError):
                 self.temporary.unlink()
             self.temporary = None
+        if self.descriptor > 2:
+            descriptor, self.descriptor = self.descriptor, -1
+            os.close(descriptor)
 
 
 def _own(descriptor: int) -> int:

@@ -89,7 +89,7 @@ def test_what_cannot_be_cut(tmp_path: Path) -> None:
 
 def test_a_folder_is_whole_or_absent(tmp_path: Path) -> None:
     name = str(tmp_path / "out") + "/"
-    first, second = Folder.open(name), Folder.open(name)
+    first, second = Folder(name).open(), Folder(name).open()
     assert len(list(tmp_path.iterdir())) == 2
     second.discard()
     Path(first.place, part_name(0, "csv")).write_text("x\n")
@@ -99,10 +99,10 @@ def test_a_folder_is_whole_or_absent(tmp_path: Path) -> None:
     first.discard()
     assert [p.name for p in (tmp_path / "out").iterdir()] == ["part-000000.csv"]
     with pytest.raises(FileError, match="the folder is not empty"):
-        Folder.open(name)
+        Folder(name).open()
     with pytest.raises(FileError, match="make the folder above it first"):
-        Folder.open(f"{tmp_path}/no/such/")
-    Folder.open(f"{tmp_path}/out2/").discard()
+        Folder(f"{tmp_path}/no/such/").open()
+    Folder(f"{tmp_path}/out2/").open().discard()
     (tmp_path / "out" / "part-000000.csv").unlink()
-    Folder.open(name).discard()
+    Folder(name).open().discard()
     assert not [p for p in tmp_path.iterdir() if p.name.startswith(".")]

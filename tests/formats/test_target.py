@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import linecache
 import os
 import random
 import signal
@@ -9,9 +11,11 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from gradcli.cli.group import run
 from gradcli.errors import FileError
 from gradcli.formats.target import Target, check_distinct
 
@@ -22,7 +26,7 @@ def test_the_old_file_stays_until_commit(tmp_path: Path) -> None:
     path = tmp_path / "o.csv"
     path.write_text("old")
     path.chmod(0o640)
-    target = Target.open(str(path))
+    target = Target(str(path)).open()
     target.write(b"new")
     assert path.read_text() == "old"
     target.commit()
@@ -32,7 +36,7 @@ def test_the_old_file_stays_until_commit(tmp_path: Path) -> None:
 
 
 def test_nothing_is_lost_when_the_disk_begins_early(tmp_path: Path) -> None:
-    target, block = Target.open(str(tmp_path / "o.bin")), os.urandom(3 << 20)
+    target, block = Target(str(tmp_path / "o.bin")).open(), os.urandom(3 << 20)
     for _ in range(24):
         target.write(block)
     assert 0 < target.sent <= target.written == 24 * len(block)
@@ -41,7 +45,7 @@ def test_nothing_is_lost_when_the_disk_begins_early(tmp_path: Path) -> None:
 
 
 def test_discard_leaves_no_trace(tmp_path: Path) -> None:
-    target = Target.open(str(tmp_path / "o.csv"))
+    target = Target(str(tmp_path / "o.csv")).open()
     target.write(b"new")
     target.discard()
     assert not list(tmp_path.iterdir())
@@ -50,7 +54,7 @@ def test_discard_leaves_no_trace(tmp_path: Path) -> None:
 def test_a_link_stays_a_link(tmp_path: Path) -> None:
     (tmp_path / "real").write_text("old")
     (tmp_path / "link").symlink_to("real")
-    target = Target.open(str(tmp_path / "link"))
+    target = Target(str(tmp_path / "link")).open()
     target.write(b"new")
     target.commit()
     assert (tmp_path / "link").is_symlink()
@@ -121,15 +125,15 @@ def test_a_descriptor_and_a_file_of_the_same_name(tmp_path: Path) -> None:
         with pytest.raises(FileError, match="same file"):
             check_distinct([str(path)], [name])
     with pytest.raises(FileError, match="bad file descriptor"):
-        Target.open(name)
+        Target(name).open()
     with path.open("rb") as opened, pytest.raises(FileError, match="open for reading only"):
-        Target.open(f"/dev/fd/{opened.fileno()}")
+        Target(f"/dev/fd/{opened.fileno()}").open()
 
 
 def test_strays_go_living_ones_stay(tmp_path: Path) -> None:
-    living = Target.open(str(tmp_path / "o.csv"))
+    living = Target(str(tmp_path / "o.csv")).open()
     (tmp_path / ".o.csv.gradcli-1-dead").write_text("stray")
-    other = Target.open(str(tmp_path / "o.csv"))
+    other = Target(str(tmp_path / "o.csv")).open()
     assert len(list(tmp_path.iterdir())) == 2
     living.discard()
     other.discard()
@@ -139,7 +143,7 @@ def test_strays_go_living_ones_stay(tmp_path: Path) -> None:
 def test_what_cannot_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     monkeypatch.chdir(tmp_path)
     with pytest.raises(FileError, match="cannot write"):
-        Target.open(name)
+        Target(name).open()
 
 
 def test_same_files_are_refused(tmp_path: Path) -> None:
@@ -231,6 +235,50 @@ def test_a_signal_leaves_the_old_file(tmp_path: Path, number: int) -> None:
     assert b"Traceback" not in said
     assert [p.name for p in tmp_path.iterdir()] == ["o.csv"]
     assert (tmp_path / "o.csv").read_text() == "old"
+
+
+@pytest.mark.parametrize("name", ["o.csv", "o.parquet"])
+def test_a_signal_at_any_line_leaves_the_old_files(tmp_path: Path, name: str) -> None:
+    """Python runs the handler of a signal between two calls: here it raises before each line in turn.
+
+    A line that says `try:` alone calls nothing.
+    """
+    from gradcli.batching import run as running
+    from gradcli.cli import rows
+    from gradcli.formats import target
+
+    (tmp_path / "d.csv").write_text("x\n1\n2\n")
+    outputs = [str(tmp_path / n) for n in (name, "bad.csv", "s.json")]
+    words = ["batch", "-q", "-e", "x^2", str(tmp_path / "d.csv"), "-o", outputs[0]]
+    words += ["--rejects", outputs[1], "--summary", outputs[2]]
+    files = {module.__file__ for module in (running, rows, target)}
+    state = {"left": 0, "raised": False}
+
+    def at(frame: Any, event: str, argument: object) -> Any:
+        if frame.f_code.co_filename not in files:
+            return None
+        line = linecache.getline(frame.f_code.co_filename, frame.f_lineno).strip()
+        if event == "line" and line != "try:" and any(".gradcli-" in p.name for p in tmp_path.iterdir()):
+            state["left"] -= 1
+            if state["left"] == 0:
+                state["raised"] = True
+                raise KeyboardInterrupt
+        return at
+
+    for count in itertools.count(1):
+        for output in outputs:
+            Path(output).write_text("old")
+        state.update(left=count, raised=False)
+        sys.settrace(at)
+        try:
+            status = run(words)
+        finally:
+            sys.settrace(None)
+        assert status == (130 if state["raised"] else 0), count
+        assert sorted(p.name for p in tmp_path.iterdir()) == sorted([*(Path(o).name for o in outputs), "d.csv"]), count
+        if not state["raised"]:
+            break
+    assert count > 50
 
 
 def test_a_hangup_that_nohup_ignores_ends_nothing(tmp_path: Path) -> None:
