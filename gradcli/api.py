@@ -155,12 +155,14 @@ class Model:
         intermediates (default: every leaf that requires grad). `retain`: intermediates whose gradient is kept.
         `no_grad`: leaves that do not require grad. `show`: names whose value is wanted. `hessian`: second derivatives
         by every two of the names too; of columns those within a row. A str in place of several names is one name.
+        `engine`: "numpy", "native", or what pays ("auto"); from 100,000 rows on their last bits may differ from those
+        of a single point, which "pointwise" keeps.
 
             >>> parse("y = x^2").compile().run({"x": 3}).gradients
             {'x': 6.0}
         """
-        if engine not in ("auto", "numpy", "native"):
-            raise ValueError(f"engine must be auto, numpy or native, not {engine}")
+        if engine not in ("auto", "numpy", "native", "pointwise"):
+            raise ValueError(f"engine must be auto, numpy, native or pointwise, not {engine}")
         return Program(self, of, wrt, retain, no_grad, show, hessian, engine)
 
     def gradient(self, **values: Any) -> dict[str, Number | None]:

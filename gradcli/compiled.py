@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 from gradcli.calculus.adjoint import MixedRows, adjoints, receives, shaped_as
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 Values = Mapping[str, Any]
 
 _SCALAR = "ask for a scalar output, such as `sum(...)` of this one, or `detach` the reduction"
-NATIVE_FROM = 100_000  # rows from which compiling to native code pays for a single run
+LARGE = 100_000  # rows from which compiling to native code pays for a single run, and last bits may give way
 
 
 class Program:
@@ -289,11 +289,15 @@ def no_gradient(model: Model, label: str, no_grad: Iterable[str]) -> GradientErr
 
 def engine_for(asked: str, program: MachineProgram, rows: int) -> Callable[..., list[Number]]:
     """What runs a program: numpy, or native code where it is asked for or pays, and can be had."""
-    if asked == "numpy" or not program.column_inputs or (asked == "auto" and rows < NATIVE_FROM):
+    few = rows < LARGE
+    if asked == "pointwise" or not program.column_inputs or (few and asked != "native"):
         return execute.run
-    from gradcli.engine import native
+    if asked != "numpy":
+        from gradcli.engine import native
 
-    return execute.run if native.available() or native.refusal(program) else native.run
+        if not (native.available() or native.refusal(program)):
+            return native.run
+    return execute.run if few else partial(execute.run, large=True)
 
 
 def second(graph: Graph, wanted: Mapping[str, int], found: Mapping[int, int]) -> list[int]:

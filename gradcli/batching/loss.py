@@ -86,7 +86,7 @@ def _compiled(bound: Bound, question: Question) -> Program:
     model = bound.model
     by = _scalar_leaves(bound, question)
     show = [n for n in question.retained if not _has_rows(bound, n)]
-    program = model.compile(question.output, by, show, no_grad=question.off, show=show, engine="numpy")
+    program = model.compile(question.output, by, show, no_grad=question.off, show=show, engine="pointwise")
     machine = program.machine(frozenset(n for n in program.needed if n in bound.columns))
     if machine.roots[0][0]:
         span = model.resolved.names[program.output].span

@@ -110,7 +110,7 @@ def plan(bound: Bound, asked: Asked) -> Plan:
     _refuse_reductions(bound, asked.outputs)
     kept, whole = _kept(asked.keep, bound)
     programs = [
-        model.compile(o, asked.wrt, asked.retained, no_grad=asked.off, show=asked.retained, engine="numpy")
+        model.compile(o, asked.wrt, asked.retained, no_grad=asked.off, show=asked.retained, engine="pointwise")
         for o in asked.outputs
     ]
     made = Plan(bound, programs, [], kept, whole)
@@ -253,7 +253,7 @@ def _condition(model: Model, node: int) -> Program:
     assert span is not None
     inner = copy(model)
     inner.resolved = replace(resolved, names=resolved.names.plus(Name(label, node, "intermediate", span)))
-    return inner.compile(label, wrt=())
+    return inner.compile(label, wrt=(), engine="pointwise")
 
 
 def _check_values(program: Program, bound: Bound) -> None:

@@ -9,18 +9,19 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from importlib import import_module
 from typing import Any
 
 import numpy as np
 
-from gradcli.engine.program import Phase, Program
+from gradcli.engine.program import Instruction, Phase, Program
 from gradcli.primitives import TABLE
 from gradcli.results import Column, Number
 
 Values = Mapping[str, Number]
+Call = tuple[Callable[..., Any], int, tuple[int, ...]]  # what is called, the register it writes, those it reads
 
 TILE = 4096
 # Rows of a block. Measured over 34 Feynman equations at 1e6 rows on one core, CPU time a row: 16384 rows 7.5 ns, 32768
@@ -146,7 +147,8 @@ def scalar_kernel(op: str) -> Callable[..., Any]:
 class Worker:
     """The registers of one thread: scalars, views of the inputs and outputs, buffers of its own.
 
-    `watched`: outputs in which a nan matters to others; `nans`: those of them that were seen to hold one.
+    `watched`: outputs in which a nan matters to others; `nans`: those of them that were seen to hold one. `spare`: how
+    many registers follow those of the program.
     """
 
     def __init__(
@@ -157,13 +159,16 @@ class Worker:
         outputs: Sequence[Column],
         block: int,
         watched: Sequence[int] = (),
+        spare: int = 0,
     ) -> None:
         from gradcli.engine.memory import buffers  # not for one point
 
         self.program, self.inputs, self.outputs = program, inputs, outputs
         self.watched, self.nans = watched, set[int]()
-        self.floats, self.conditions = buffers(block, program.float_count, program.condition_count)
-        self.registers: list[Any] = [*scalars, *inputs, *outputs, *self.floats, *self.conditions]
+        floats, conditions = buffers(block, program.float_count + spare, program.condition_count)
+        own = program.float_count
+        self.buffers = [*floats[:own], *conditions, *floats[own:]]
+        self.registers: list[Any] = [*scalars, *inputs, *outputs, *self.buffers]
         self.block = block
 
     def run(self, phase: Phase, code: Sequence[Any], low: int, high: int, partials: Sequence[Column]) -> None:
@@ -174,8 +179,7 @@ class Worker:
         r[first : first + len(self.outputs)] = [a[low:high] for a in self.outputs]
         first += len(self.outputs)
         rows = high - low
-        buffers = self.floats + self.conditions
-        r[first:] = buffers if rows == self.block else [b[:rows] for b in buffers]
+        r[first:] = self.buffers if rows == self.block else [b[:rows] for b in self.buffers]
         for count, function, a, b, others, out in code:
             if count == 2:
                 function(r[a], r[b], r[out])
@@ -194,8 +198,14 @@ class Worker:
                 self.nans.add(number)
 
 
-def bound(code: Sequence[tuple[str, int, tuple[int, ...]]]) -> list[tuple[int, Any, int, int, tuple[int, ...], int]]:
-    return [(len(a), kernel(op), a[0] if a else 0, a[1] if len(a) > 1 else 0, a, out) for op, out, a in code]
+def calls(code: Iterable[Instruction]) -> Iterator[Call]:
+    """What computes each instruction on columns."""
+    return ((kernel(op), out, arguments) for op, out, arguments in code)
+
+
+def bound(calls: Iterable[Call]) -> list[tuple[int, Any, int, int, tuple[int, ...], int]]:
+    """Calls as `Worker.run` takes them."""
+    return [(len(a), function, a[0] if a else 0, a[1] if len(a) > 1 else 0, a, out) for function, out, a in calls]
 
 
 def combine(name: str, tiles: Column) -> float:
@@ -236,10 +246,12 @@ def run(
     threads: int | None = None,
     block: int | None = None,
     out: Sequence[Column] | None = None,
+    large: bool = False,
 ) -> list[float | Column]:
     """The roots of the program at the given values: floats, or (rows,) float64 arrays (those of `out` where given).
 
-    `values` has a float or a contiguous float64 array for every input of the program.
+    `values` has a float or a contiguous float64 array for every input of the program. `large`: sines and cosines by way
+    of tangents where that pays, with other last bits than those of a single point.
     """
     inputs: list[Any] = [values[label] for label in program.column_inputs]
     outputs = list(out) if out is not None else _new_columns(program.output_count, rows)
@@ -250,7 +262,7 @@ def run(
         for phase in program.phases:
             run_scalars(phase, scalars)
             if phase.columns or phase.stores or phase.reductions:
-                nans |= _run_columns(program, phase, scalars, inputs, outputs, blocks, workers)
+                nans |= _run_columns(program, phase, scalars, inputs, outputs, blocks, workers, large)
         results: list[float | Column] = [outputs[n] if column else scalars[n] for column, n in program.roots]
         return tainted(program, results, lambda output: output in nans)
 
@@ -299,18 +311,20 @@ def _run_columns(
     outputs: list[Column],
     blocks: Sequence[tuple[int, int]],
     workers: int,
+    large: bool,
 ) -> set[int]:
     """One phase over the rows; the outputs that hold a nan, of those where it matters."""
     rows = blocks[-1][1] if blocks else 0
     partials = [np.empty((rows + TILE - 1) // TILE) for _ in phase.reductions]
-    code, watched = bound(phase.columns), _watched(program, phase)
+    spare, found = _calls(program, phase, large)
+    code, watched = bound(found), _watched(program, phase)
     operands = [np.asarray(s, dtype=np.float64) for s in scalars]  # a call takes half the time that it does with floats
     taken = iter(blocks)
     nans: set[int] = set()
 
     def work(_: int) -> None:
         with np.errstate(all="ignore"):  # of this thread: numpy keeps it per context
-            worker = Worker(program, operands, inputs, outputs, blocks[0][1] if blocks else 0, watched)
+            worker = Worker(program, operands, inputs, outputs, blocks[0][1] if blocks else 0, watched, spare)
             for low, high in taken:  # by whoever is ready for the next
                 worker.run(phase, code, low, high, partials)
             nans.update(worker.nans)
@@ -324,6 +338,17 @@ def _run_columns(
     for (name, _, target), tiles in zip(phase.reductions, partials, strict=True):
         scalars[target] = combine(name, tiles)
     return nans
+
+
+def _calls(program: Program, phase: Phase, large: bool) -> tuple[int, Iterable[Call]]:
+    """What computes the columns of a phase, and how many registers it needs beside those of the program."""
+    if large and any(op in ("sin", "cos") for op, _, _ in phase.columns):
+        from gradcli.engine import tangents  # not for few rows
+
+        if tangents.pay():
+            own = program.slots + len(program.column_inputs) + program.output_count
+            return tangents.SPARE, tangents.calls(phase.columns, kernel, own)
+    return 0, calls(phase.columns)
 
 
 def _watched(program: Program, phase: Phase) -> list[int]:

@@ -1,7 +1,7 @@
 """Run a program whose results are scalars over rows that come in pieces, as often as its phases need them.
 
-The same bits as `execute.run` on whole columns: rows are numbered over all pieces, tile k is rows 4096k to
-4096k + 4095, and the tiles combine in the same binary tree.
+The same bits as `execute.run` on whole columns that are not called large: rows are numbered over all pieces, tile k is
+rows 4096k to 4096k + 4095, and the tiles combine in the same binary tree.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 
-from gradcli.engine.execute import TILE, Worker, bound, combine, given_scalars, run_scalars, tainted
+from gradcli.engine.execute import TILE, Worker, bound, calls, combine, given_scalars, run_scalars, tainted
 from gradcli.engine.program import Phase, Program
 from gradcli.results import Column
 
@@ -52,7 +52,7 @@ def run(program: Program, scalars: Mapping[str, float], rows: int, pieces: Calla
 
 def _reduce(program: Program, phase: Phase, registers: list[float], blocks: Iterator[list[Column]]) -> int:
     """One pass, into the registers of its reductions; how many rows there were."""
-    code, count = bound(phase.columns), 0
+    code, count = bound(calls(phase.columns)), 0
     shared = [np.float64(s) for s in registers]
     found: list[list[Column]] = [[] for _ in phase.reductions]
     for arrays in blocks:
