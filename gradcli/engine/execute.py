@@ -24,11 +24,11 @@ Values = Mapping[str, Number]
 Call = tuple[Callable[..., Any], int, tuple[int, ...]]  # what is called, the register it writes, those it reads
 
 TILE = 4096
-# Rows of a block. Measured over 34 Feynman equations at 1e6 rows on one core, CPU time a row: 16384 rows 7.5 ns, 32768
-# 6.9, 65536 6.6, 131072 6.4; on two cores of another machine with the limit below: 65536 rows and 8 MB 7.0 ns, 131072
-# and 16 MB 6.6, no less beyond. What is lost by leaving the nearest cache is little, and of few long calls two rarely
-# want the interpreter lock at once: the one that waits is woken by the system, which takes as long as 50,000 rows.
-BLOCK = 32 * TILE
+# Rows of a block. Measured over 50 Feynman equations at 1e6 rows on two cores, ns a row: 65536 rows 4.58, 81920 4.52,
+# 98304 4.55, 131072 4.73; 16384 rows 7. One core alone does best with 16384 rows, whose registers stay in the nearest
+# caches. But of few long calls two rarely want the interpreter lock at once: the one that waits is woken by the system,
+# which takes as long as 50,000 rows.
+BLOCK = 20 * TILE
 _LEAST = 4 * TILE  # rows below which a block is not cut for the sake of another thread
 _CACHE_BYTES = 1 << 24  # of the registers of one worker
 
