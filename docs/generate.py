@@ -112,7 +112,20 @@ def run_shell(command: str) -> Answer:
 
 
 def transcript(body: str, last: int = 0, where: str = "") -> str:
-    """The same commands, each with its output of now. Raises SystemExit when one ends with another status than said."""
+    """The same commands, each with its output of now. Raises SystemExit when one ends with another status than said.
+
+    What they write to /tmp goes to a folder of its own: two runs on one machine do not meet.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        return _transcript(body, last, where, partial(_in_folder, folder))
+
+
+def _in_folder(folder: str, command: str) -> Answer:
+    answer = run(command.replace("/tmp/", f"{folder}/"))
+    return Answer(answer.text.replace(f"{folder}/", "/tmp/"), answer.status)
+
+
+def _transcript(body: str, last: int, where: str, run: Callable[[str], Answer]) -> str:
     commands: list[str] = []
     for line in body.splitlines():
         if line.startswith("$ "):
