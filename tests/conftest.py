@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
+import struct
 import subprocess
 import sys
+import termios
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -46,6 +50,16 @@ class Outcome:
 
     def slope(self, name: str) -> float:
         return float(self.rows[name][1])
+
+
+def taken(stream: Any) -> None:
+    """Wait until the process at the other end of a pipe has read all that it was sent: then it is at work, however long
+    it took to start. Raises TimeoutError after a minute."""
+    deadline = time.monotonic() + 60
+    while struct.unpack("i", fcntl.ioctl(stream, termios.FIONREAD, bytes(4)))[0]:
+        if time.monotonic() > deadline:
+            raise TimeoutError
+        time.sleep(0.01)
 
 
 def refuse(word: str) -> None:

@@ -13,6 +13,7 @@ import time
 from pathlib import Path
 
 import pytest
+from conftest import taken
 
 
 def shown(folder: Path, columns: int, *flags: str) -> str:
@@ -23,12 +24,14 @@ def shown(folder: Path, columns: int, *flags: str) -> str:
     process = subprocess.Popen(words, cwd=folder, stdin=subprocess.PIPE, stderr=theirs)
     assert process.stdin
     process.stdin.write(b"x\n1\n")
+    process.stdin.flush()
+    taken(process.stdin)
     for _ in range(8):
         process.stdin.write(b"1\n")
         process.stdin.flush()
         time.sleep(0.3)
     process.stdin.close()
-    assert process.wait(timeout=30) == 0
+    assert process.wait(timeout=100) == 0
     os.close(theirs)
     try:
         return os.read(ours, 1 << 16).decode()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import time
 
 import pytest
 from conftest import ROOT
@@ -140,11 +139,9 @@ def test_the_point_of_the_model_is_among_those_compared(diff):
     assert diff("x = 0; x*sqrt(x)") == "sqrt(x) + x/(2*sqrt(x))"
 
 
-def test_twenty_nested_sines_take_less_than_a_second(cli):
-    start = time.perf_counter()
+def test_twenty_nested_sines_do_not_swell(cli):
     found = cli("diff", "-e", "sin(" * 20 + "x" + ")" * 20)
     assert found.status == 0
-    assert time.perf_counter() - start < 1.0
     assert len(found.out) < 1000
 
 
