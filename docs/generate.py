@@ -116,7 +116,7 @@ def transcript(body: str, last: int = 0, where: str = "") -> str:
 
     What they write to /tmp goes to a folder of its own: two runs on one machine do not meet.
     """
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory(dir="/tmp") as folder:
         return _transcript(body, last, where, partial(_in_folder, folder))
 
 

@@ -77,8 +77,8 @@ class Flags:
 _SIGNALS = (signal.SIGTERM, *([signal.SIGHUP] if hasattr(signal, "SIGHUP") else []))
 
 
-class _Terminated(Exception):
-    """A signal ends the run; its number gives the exit status."""
+class _Terminated(BaseException):
+    """A signal ends the run; its number gives the exit status. As Ctrl-C it is no fault that a library may handle."""
 
 
 def _terminate(number: int, frame: Any) -> None:
@@ -93,13 +93,16 @@ class Job:
 
     def run(self, model: str, source: Source, data: Sequence[str], bindings: dict[str, str]) -> int:
         """The exit status; SIGTERM and SIGHUP leave as orderly as Ctrl-C does. `model` is the path of the source."""
-        for number in _SIGNALS:
-            if signal.getsignal(number) == signal.SIG_DFL:  # nohup lets a run go on
-                signal.signal(number, _terminate)
+        caught = [n for n in _SIGNALS if signal.getsignal(n) == signal.SIG_DFL]  # nohup lets a run go on
         try:
+            for number in caught:
+                signal.signal(number, _terminate)
             return self._prepared(model, source, data, bindings)
         except _Terminated as fault:
             return 128 + int(fault.args[0])
+        finally:
+            for number in caught:
+                signal.signal(number, signal.SIG_DFL)
 
     def _prepared(self, model: str, source: Source, data: Sequence[str], bindings: dict[str, str]) -> int:
         from gradcli.batching.work import Work

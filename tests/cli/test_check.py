@@ -407,7 +407,7 @@ def test_replay_names_a_file_that_looks_like_an_option_or_a_value(cli, tmp_path,
 def test_replay_of_an_absolute_path_is_that_path(cli, tmp_path):
     path = tmp_path / "run=3.expr"
     path.write_text("x = 2; y = x^2; claim d(y, x) = 3*x")
-    assert f"gradcli grad {path} " in cli("check", str(path)).err
+    assert f"gradcli grad {shlex.quote(str(path))} " in cli("check", str(path)).err
 
 
 @pytest.mark.parametrize("program", ["", "  "])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import shlex
 import sys
 from pathlib import Path
 
@@ -43,13 +44,13 @@ def test_table_is_no_model(cli, tmp_path, monkeypatch, name):
     path.write_bytes(TABLES[name])
     found = cli("grad", str(path), "x=1")
     assert (found.status, found.out) == (2, "")
-    assert f"holds data, not a model\nhelp: `--data {path}` reads it" in found.err
+    assert f"holds data, not a model\nhelp: `--data {shlex.quote(str(path))}` reads it" in found.err
 
 
 def test_each_command_says_where_its_data_go(cli, tmp_path):
     path = tmp_path / "d.csv"
     path.write_bytes(TABLES["rows.csv"])
-    assert f"help: `--against {path}` reads it" in cli("check", str(path)).err
+    assert f"help: `--against {shlex.quote(str(path))}` reads it" in cli("check", str(path)).err
     assert "help: the model comes first: `gradcli batch MODEL DATA`" in cli("batch", str(path), str(path)).err
     assert "help: name a model, or give an expression with -e" in cli("diff", str(path)).err
 

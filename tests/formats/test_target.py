@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -279,6 +280,26 @@ def test_a_signal_at_any_line_leaves_the_old_files(tmp_path: Path, name: str) ->
         if not state["raised"]:
             break
     assert count > 50
+
+
+def test_a_signal_is_no_fault_that_a_library_handles(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Python's threads, for one, clean up behind any `Exception` that comes while one starts."""
+    from gradcli.runners import local
+
+    def careful(*_: object) -> Iterator[object]:
+        try:
+            signal.raise_signal(signal.SIGTERM)
+        except Exception:  # noqa: BLE001  what it is to get past
+            yield from ()
+
+    (tmp_path / "d.csv").write_text("x\n1\n")
+    (tmp_path / "o.csv").write_text("old")
+    monkeypatch.setattr(local, "run", careful)
+    before = signal.getsignal(signal.SIGTERM)
+    assert run(["batch", "-e", "x^2", str(tmp_path / "d.csv"), "-o", str(tmp_path / "o.csv")]) == 128 + signal.SIGTERM
+    assert signal.getsignal(signal.SIGTERM) == before
+    assert (tmp_path / "o.csv").read_text() == "old"
+    assert len(list(tmp_path.iterdir())) == 2
 
 
 def test_a_hangup_that_nohup_ignores_ends_nothing(tmp_path: Path) -> None:
