@@ -54,7 +54,7 @@ class Code:
 
 
 @dataclass(frozen=True)
-class Constants:
+class Immediates:
     """Numbers and the scalar registers that they are in, as the bytes of flat arrays. Iterates over pairs of them."""
 
     registers: bytes = b""
@@ -64,7 +64,7 @@ class Constants:
         return zip(array("i", self.registers), array("d", self.values), strict=True)
 
 
-_Given = tuple[Constants, list[tuple[int, str]], int]
+_Given = tuple[Immediates, list[tuple[int, str]], int]
 
 
 class Phase(NamedTuple):
@@ -90,7 +90,7 @@ class Program:
     into at once, scalars and columns, outputs not counted.
     """
 
-    constants: Constants
+    constants: Immediates
     scalar_inputs: tuple[tuple[int, str], ...]
     column_inputs: tuple[str, ...]
     rows_register: int
@@ -220,7 +220,7 @@ class _Scheduler:
             else:
                 rows = register
         self.given_count = self.scalar_pool.count = register + 1
-        return Constants(registers.tobytes(), values.tobytes()), leaves, rows
+        return Immediates(registers.tobytes(), values.tobytes()), leaves, rows
 
     def _columns_of(self, level: int) -> list[int]:
         """The columns that the pass of this level computes, in order."""
