@@ -72,7 +72,7 @@ def drop_stdout() -> None:
 def interrupted() -> int:
     """One short line, and nothing more of the data."""
     drop_stdout()
-    whisper("interrupted")
+    whisper("\ninterrupted" if terminal(sys.stderr) else "interrupted")  # a terminal has written ^C on the line
     return INTERRUPTED
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 import pty
+import signal
 import struct
 import subprocess
 import sys
@@ -53,3 +54,20 @@ def test_progress_never_wraps(tmp_path: Path, columns: int) -> None:
 def test_no_progress_where_quiet_is_asked_for(tmp_path: Path) -> None:
     assert shown(tmp_path, 80, "-q") == ""
     assert shown(tmp_path, 80, "-q", "--progress") == ""
+
+
+def test_an_interrupt_has_a_line_of_its_own(tmp_path: Path) -> None:
+    """A terminal shows `^C` where the cursor stands."""
+    ours, theirs = pty.openpty()
+    words = [sys.executable, "-m", "gradcli", "batch", "-q", "-e", "x", "-", "-o", "/dev/null"]
+    process = subprocess.Popen(words, cwd=tmp_path, stdin=subprocess.PIPE, stderr=theirs)
+    assert process.stdin
+    process.stdin.write(b"x\n1\n")
+    process.stdin.flush()
+    taken(process.stdin)
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=60)
+    assert process.returncode == 130
+    os.close(theirs)
+    assert os.read(ours, 1000) == b"\r\ninterrupted\r\n"
+    os.close(ours)
