@@ -34,7 +34,7 @@ _reciprocal = partial(np.divide, np.array(1.0))
 def pay() -> bool:
     """Whether numpy has tangents in vectors of eight here, by the name of what it has chosen for this processor."""
     introspect = getattr(np.lib, "introspect", None)
-    if introspect is None:  # numpy before 2.2
+    if introspect is None:  # an older numpy
         return False
     found = introspect.opt_func_info(func_name="^tan$", signature="^float64$")
     return any(kind["current"] in ("AVX512_SKX", "X86_V4") for kind in found.get("tan", {}).values())
