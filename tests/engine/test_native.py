@@ -11,6 +11,7 @@ import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -177,10 +178,23 @@ def test_blocks_threads_and_streaming_give_the_same_bits(
         for options in ({"threads": 1}, {"threads": 3}, {"block": 1}, {"block": 8192, "threads": 2}):
             again = native.run(program, {"x": x, "w": w}, rows, **options)
             assert [bits(np.asarray(a)) for a in again] == [bits(np.asarray(a)) for a in first]
-        with monkeypatch.context() as patch:
-            patch.setattr(passes, "BEYOND_CACHE", 0)
-            again = native.run(program, {"x": x, "w": w}, rows)
+        for past in (True, False):
+            with monkeypatch.context() as patch:
+                patch.setattr(passes, "beyond_cache", lambda _, past=past: past)
+                again = native.run(program, {"x": x, "w": w}, rows)
             assert [bits(np.asarray(a)) for a in again] == [bits(np.asarray(a)) for a in first]
+
+
+def test_the_last_cache_is_the_largest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for number, size in enumerate(("48K", "2048K", "32M", "unknown")):
+        (tmp_path / f"index{number}").mkdir()
+        (tmp_path / f"index{number}" / "size").write_text(size + "\n")
+    monkeypatch.setattr(host, "_CACHES", tmp_path)
+    assert host.last_cache.__wrapped__() == 32 << 20
+    monkeypatch.setattr(host, "_CACHES", tmp_path / "none")
+    assert host.last_cache.__wrapped__() > 0
+    assert passes.beyond_cache(1 << 50)
+    assert not passes.beyond_cache(1)
 
 
 ARITHMETIC = {

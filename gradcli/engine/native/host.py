@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 from gradcli.engine.native.emit import Body, Value
@@ -18,6 +19,8 @@ _X86 = ((8, "e", ("avx512f", "avx512dq", "avx512vl")), (4, "d", ("avx2", "fma"))
 _ARM = ((2, "n", ("neon",)),)
 _WIDEST = 8
 _MATH_LIBRARIES = ("libm.so.6", "libmvec.so.1")
+_CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
+_CACHE = 1 << 26  # bytes of the last cache where the system does not say
 
 
 @dataclass(frozen=True)
@@ -70,6 +73,19 @@ def host(widest: int = _WIDEST) -> Host | None:
         if width <= widest and all(features.get(f, arm) for f in needed):
             return Host(width, letter, llvm.get_host_cpu_name(), features.flatten())  # type: ignore[attr-defined]
     return None
+
+
+@cache
+def last_cache() -> int:
+    """Bytes of the cache before memory."""
+    sizes = []
+    for file in _CACHES.glob("index*/size"):
+        try:
+            number, unit = re.fullmatch(r"(\d+)([KM]?)", file.read_text().strip()).groups()  # type: ignore[union-attr]
+        except (OSError, AttributeError):
+            continue
+        sizes.append(int(number) << {"": 0, "K": 10, "M": 20}[unit])
+    return max(sizes, default=_CACHE)
 
 
 def vector_function(code: Body, name: str, *arguments: Value) -> Value | None:
