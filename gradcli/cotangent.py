@@ -155,7 +155,7 @@ class Cotangent:
             if term.scale != 0:
                 group = (term.mask, term.shared)
                 same = alike.get(group)
-                alike[group] = term if same is None else same._sum(term, term.mask)
+                alike[group] = term if same is None else same.plus(term)
         result = parts[0].zero()
         for sum_of_group in alike.values():
             result = result.plus(sum_of_group)

@@ -63,6 +63,37 @@ def test_a_ladder_of_diamonds_is_not_walked_path_by_path():
     assert gradient("n0 = 1; " + "; ".join(steps)) == {"n0": 1.0}
 
 
+SLOPES = {"p": 2, "q": 3, "r": 7, "s": 11}
+LEAVES = "x = 1.5; " + "; ".join(f"{name} = {slope}" for name, slope in SLOPES.items())
+
+
+@pytest.mark.parametrize("rows", [None, 3], ids=["point", "columns"])
+@pytest.mark.parametrize("seed", range(40))
+def test_what_cancels_on_the_way_leaves_the_rest(seed, rows):
+    """Slopes of x that are sums of others: on the way their total becomes a node that is there already, then zero."""
+    rng = np.random.default_rng(seed)
+    terms = ["0"]
+    for _ in range(rng.integers(1, 4)):
+        mask, (sign, other) = rng.choice(["", "", "x > 0", "x < 0"]), rng.permutation(["+", "-"])
+        a, b, c = rng.permutation(["p", "q", "r"])
+        factor = rng.choice(["", "", "*0.5"])
+        cancels = [(sign, f"({a} + {b})*x{factor}"), (other, f"{b}*x{factor}"), (other, f"{a}*x{factor}")]
+        before = [(sign, f"{c}*x"), (other, "s*x*0.25"), (other, "s*x")][rng.integers(3) :]
+        for each, term in before + cancels:
+            terms += [each, f"where({mask}, {term}, 0)" if mask else term]
+    text = f"{LEAVES}; {' '.join(terms)}"
+    slope = value(text, {"x": 1.5}) / 1.5
+    x = 1.5 if rows is None else np.full(rows, 1.5)
+    for wrt in (None, ["x"]):
+        same(gradient(text, {"x": x}, wrt=wrt)["x"], slope if rows is None else np.full(rows, slope))
+
+
+def test_a_sum_that_cancels_leaves_what_comes_behind_it():
+    for wrt in (None, ["x"]):  # in either case another node is the last
+        assert gradient(f"{LEAVES}; s*x + r*x - (q + p)*x + p*x + q*x", wrt=wrt)["x"] == 18.0
+        assert gradient(f"{LEAVES}; s*x + 0.25*x - (q + p)*x + p*x + q*x", wrt=wrt)["x"] == 11.25
+
+
 def test_an_argument_used_twice_in_one_operation():
     assert gradient("x = 3; x*x")["x"] == 6.0
     assert gradient("x = 3; x/x")["x"] == 0.0
