@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import repeat
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -49,12 +50,20 @@ def enter(graph: Graph, begin: int = 0, end: int | None = None) -> None:
     put(table, nodes[numbers], hashes(graph.numbers.texts[numbers]))
     for count in np.unique(counts[counts >= 0]).tolist():
         alike = begin + np.flatnonzero(counts == count)
-        arguments = operands[first[alike][:, None] + np.arange(count)].tolist()
-        put(table, alike, hashes(zip([ops[n] for n in alike.tolist()], map(tuple, arguments), strict=True)))
+        put(table, alike, of_operations(ops, alike, [operands[first[alike] + i] for i in range(count)]))
 
 
 def hashes(keys: Iterable[Any]) -> Any:
     return np.fromiter(map(hash, keys), np.int64)
+
+
+def of_operations(ops: list[str], nodes: Any, operands: list[Any]) -> Any:
+    """The hashes of operations, as `Graph.intern` takes them: of their first operands, their second ones, and so on.
+
+    Never a list or a tuple for each node that outlives it: the collector would walk all strings of the graph for them.
+    """
+    arguments = zip(*[column.tolist() for column in operands], strict=True) if operands else repeat(())
+    return hashes(zip(map(ops.__getitem__, nodes.tolist()), arguments, strict=False))
 
 
 def put(table: Any, nodes: Any, hashes: Any) -> None:

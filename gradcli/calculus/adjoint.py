@@ -151,12 +151,7 @@ class _Sweep:
                 if negated:
                     flow = ~flow if isinstance(flow, int) else -flow
                 before = flows[a]
-                if before is None:
-                    flows[a] = flow
-                elif isinstance(before, list):
-                    before.append(flow)
-                else:
-                    flows[a] = [before, flow]
+                flows[a] = flow if before is None else _joined(before, flow)
 
     def _times(self, g: int, factor: int, start: int, end: int) -> _Flow:
         """As `passed`: neither a factor that could be merged nor a quotient that could cancel is left alone."""
@@ -172,19 +167,23 @@ class _Sweep:
         return _plain(_whole(graph, g) * Node(graph, factor))
 
     def _total(self, parts: list[_Flow]) -> _Flow:
-        """As `Cotangent.total`: different nodes of one sign are added from the left."""
+        """As `Cotangent.total`, without a cotangent for each part: different nodes are added or subtracted from the
+        left."""
         graph, intern, columns, (start, end) = self.graph, self.intern, self.graph.columns, self.graph.place
-        numbers = [part for part in parts if isinstance(part, int)]
-        if len(numbers) == len(parts) == len(set(numbers)) and (min(numbers) >= 0 or max(numbers) < 0):
-            negative = numbers[0] < 0
-            total, *terms = [~part for part in numbers] if negative else numbers
-            for term in terms:
-                if term == total:
-                    break
-                total = intern("add", (total, term), columns[total] | columns[term], start, end)
-            else:
-                return ~total if negative else total
-        return _plain(Cotangent.total([_whole(graph, part) for part in parts]))
+        nodes = set(map(_unmasked, parts))
+        if len(nodes) < len(parts) or -1 in nodes:
+            return _plain(Cotangent.total([_whole(graph, part) for part in parts]))
+        total, *rest = parts
+        for part in rest:
+            if isinstance(total, int) and isinstance(part, int):
+                a, b = total if total >= 0 else ~total, part if part >= 0 else ~part
+                if a != b:
+                    op = "add" if (total >= 0) == (part >= 0) else "sub"
+                    node = intern(op, (a, b), columns[a] | columns[b], start, end)
+                    total = node if total >= 0 else ~node
+                    continue
+            total = _plain(_whole(graph, total).plus(_whole(graph, part)))
+        return total
 
     def _by_rule(self, node: int, flow: _Flow) -> None:
         """What flows through a node of any kind."""
@@ -208,10 +207,7 @@ class _Sweep:
             if column and not columns[a] and not self.per_row:
                 passes = passes.gather(node)
             before, flow = flows[a], _plain(passes)
-            if isinstance(before, list):
-                before.append(flow)
-            else:
-                flows[a] = flow if before is None else [before, flow]
+            flows[a] = flow if before is None else _joined(before, flow)
 
 
 _Flow: TypeAlias = Cotangent | int
@@ -219,11 +215,25 @@ _Route: TypeAlias = tuple[tuple[int, str, int, bool], ...]
 _NO_FACTOR = -2
 
 
+def _joined(before: _Flow | list[_Flow], flow: _Flow) -> list[_Flow]:
+    if isinstance(before, list):
+        before.append(flow)
+        return before
+    return [before, flow]
+
+
 def _plain(flow: Cotangent) -> _Flow:
     """The number of a node where the flow is no more than that or its opposite."""
     if flow.mask is not None or flow.shared is not None or flow.index < 0 or abs(flow.scale) != 1.0:
         return flow
     return flow.index if flow.scale > 0 else ~flow.index
+
+
+def _unmasked(flow: _Flow) -> int:
+    """The node of a flow with nothing around it but a factor; -1 where there is more."""
+    if isinstance(flow, int):
+        return flow if flow >= 0 else ~flow
+    return flow.index if flow.mask is None and flow.shared is None else -1
 
 
 def _whole(graph: Graph, flow: _Flow) -> Cotangent:

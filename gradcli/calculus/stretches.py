@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.arrays import hashes, known, put, told
+from gradcli.arrays import hashes, known, of_operations, put, told
 from gradcli.calculus.looks import ASK, COMMUTES, CONSTANT, COPIED, NOTICED, OTHER, SCALAR, look_of_number
 from gradcli.graph import Graph
 
@@ -162,9 +162,7 @@ def _hashes(ops: list[str], nodes: Any, binary: Any, a: Any, b: Any) -> Any:
     """The hash of each operation, as `Graph.intern` takes it."""
     found = np.empty(len(nodes), np.int64)
     for alike, operands in ((~binary, (a,)), (binary, (a, b))):
-        names = [ops[n] for n in nodes[alike].tolist()]
-        keys = zip(names, zip(*(each[alike].tolist() for each in operands), strict=True), strict=True)
-        found[alike] = hashes(keys)
+        found[alike] = of_operations(ops, nodes[alike], [each[alike] for each in operands])
     return found
 
 
