@@ -50,20 +50,42 @@ def enter(graph: Graph, begin: int = 0, end: int | None = None) -> None:
     put(table, nodes[numbers], hashes(graph.numbers.texts[numbers]))
     for count in np.unique(counts[counts >= 0]).tolist():
         alike = begin + np.flatnonzero(counts == count)
-        put(table, alike, of_operations(ops, alike, [operands[first[alike] + i] for i in range(count)]))
+        names = map(ops.__getitem__, alike.tolist())
+        put(table, alike, of_operations(names, [operands[first[alike] + i] for i in range(count)]))
 
 
 def hashes(keys: Iterable[Any]) -> Any:
     return np.fromiter(map(hash, keys), np.int64)
 
 
-def of_operations(ops: list[str], nodes: Any, operands: list[Any]) -> Any:
+def of_operations(names: Iterable[str], operands: list[Any]) -> Any:
     """The hashes of operations, as `Graph.intern` takes them: of their first operands, their second ones, and so on.
 
     Never a list or a tuple for each node that outlives it: the collector would walk all strings of the graph for them.
     """
     arguments = zip(*[column.tolist() for column in operands], strict=True) if operands else repeat(())
-    return hashes(zip(map(ops.__getitem__, nodes.tolist()), arguments, strict=False))
+    return hashes(zip(names, arguments, strict=False))
+
+
+def find(graph: Graph, names: list[str], operands: list[Any]) -> Any:
+    """The nodes of operations on their first operands, their second ones, and so on: as `Graph.find`, all at once."""
+    table = np.frombuffer(graph.table, np.intc)
+    first, flat = _operands(graph, len(graph))
+    found, left = np.full(len(names), -1), np.arange(len(names))
+    slots = of_operations(names, operands) & len(table) - 1
+    while len(left):
+        nodes = table[slots]
+        taken = nodes >= 0
+        slots, left, nodes = slots[taken], left[taken], nodes[taken]
+        same = first[nodes + 1] - first[nodes] == len(operands)
+        for i, column in enumerate(operands):
+            same[same] = flat[first[nodes[same]] + i] == column[left[same]]
+        at = np.flatnonzero(same)
+        pairs = zip(nodes[at].tolist(), left[at].tolist(), strict=True)
+        same[at] = [graph.ops[node] == names[i] for node, i in pairs]
+        found[left[same]] = nodes[same]
+        slots, left = slots[~same] + 1 & len(table) - 1, left[~same]
+    return found
 
 
 def put(table: Any, nodes: Any, hashes: Any) -> None:

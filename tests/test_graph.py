@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import gradcli
-from gradcli.arrays import decimals, enter
+from gradcli.arrays import decimals, enter, find
 from gradcli.calculus.adjoint import depends, receives
 from gradcli.graph import Graph, Known, Node, f, is_simple
 from gradcli.primitives import new_graph
@@ -280,6 +280,22 @@ def test_numbers_that_are_made_at_once_are_those_made_one_by_one():
     for name in ("ops", "numbers", "starts", "ends", "columns"):
         assert getattr(at_once, name) == getattr(one_by_one, name)
     assert at_once.add("mul", nodes[0], nodes[1]) == one_by_one.add("mul", nodes[0], nodes[1])
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_operations_are_found_at_once_like_one_by_one(graph, seed):
+    rng = random.Random(seed)
+    leaves = [graph.leaf(str(i)) for i in range(12)]
+    for _ in range(300):  # into a table of 1024: many try the next slot
+        graph.add(rng.choice(["add", "mul", "pow"]), *rng.sample(leaves, 2))
+        graph.add(rng.choice(["sin", "neg"]), rng.choice(leaves))
+        graph.constant(rng.random())
+    for count in (1, 2, 3):
+        names = rng.choices(["add", "mul", "pow", "sin", "neg", "where"], k=400)
+        asked = [tuple(rng.choices(leaves, k=count)) for _ in names]
+        found = find(graph, names, list(np.array(asked).T))
+        assert found.tolist() == [graph.find(*each) for each in zip(names, asked, strict=True)]
+        assert (count < 3) == (found >= 0).any()
 
 
 def test_a_large_model_leaves_the_collector_alone():

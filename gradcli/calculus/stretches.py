@@ -162,7 +162,8 @@ def _hashes(ops: list[str], nodes: Any, binary: Any, a: Any, b: Any) -> Any:
     """The hash of each operation, as `Graph.intern` takes it."""
     found = np.empty(len(nodes), np.int64)
     for alike, operands in ((~binary, (a,)), (binary, (a, b))):
-        found[alike] = of_operations(ops, nodes[alike], [each[alike] for each in operands])
+        names = map(ops.__getitem__, nodes[alike].tolist())
+        found[alike] = of_operations(names, [each[alike] for each in operands])
     return found
 
 

@@ -6,6 +6,7 @@ each form: the text is cut into words once, and the rest is done with whole arra
 
 from __future__ import annotations
 
+import string
 from array import array
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
@@ -16,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gradcli.language.syntax import Definition
-from gradcli.language.templates import ANY, WORD, Template, kind_of, template
+from gradcli.language.templates import ANY, NAME, NUMBER, WORD, Template, kind_of, template
 
 _PIECE = 1 << 18  # characters that are cut into words at once
 _LONGEST = 100  # words of a line
@@ -24,16 +25,19 @@ _ALIKE = 8  # lines that are written alike from which on one of them is parsed f
 _RUN = 50  # lines in a row from which on they are a run
 _BLANKS = " \t\r\n"
 _UNKNOWN, _COMMENT = -1, -2  # instead of the number of a template
+_LETTER, _DIGIT, _POINT = 1, 2, 3  # kinds of characters
+_RESERVED = 3  # characters of the longest word that is no name
 
 
 @dataclass(frozen=True)
 class Run:
     """Definitions in consecutive lines, as numbers: `ids` of their words in the vocabulary, one line after the other,
     where the words of each line start in `ids`, where the first one starts in the text, and its template. `kinds`: what
-    each word of the vocabulary may be."""
+    each word of the vocabulary may be; `widths`: its characters."""
 
     vocabulary: Sequence[str]
     kinds: Any
+    widths: Any
     templates: Sequence[Template]
     ids: Any
     firsts: Any
@@ -104,6 +108,27 @@ def _cut(text: str) -> _Words:
     return _Words(np.frombuffer(ids, np.intc), np.frombuffer(between, np.intc), list(words), list(gaps))
 
 
+_CHARACTERS = np.zeros(256, np.uint8)
+_CHARACTERS[[ord(c) for c in string.ascii_letters + "_"]] = _LETTER
+_CHARACTERS[[ord(c) for c in string.digits]] = _DIGIT
+_CHARACTERS[ord(".")] = _POINT
+
+
+def _kinds(vocabulary: list[str], widths: Any) -> Any:
+    """As `kind_of` of each word: nearly all are letters and digits, or digits with a point."""
+    if not vocabulary:
+        return np.zeros(0, np.uint8)
+    what = _CHARACTERS[np.frombuffer("".join(vocabulary).encode("ascii"), np.uint8)]
+    starts = np.cumsum(widths) - widths
+    letters, digits, points = (np.add.reduceat(what == k, starts, dtype=np.intc) for k in (_LETTER, _DIGIT, _POINT))
+    kinds = np.full(len(widths), ANY, np.uint8)
+    kinds[(what[starts] == _LETTER) & (letters + digits == widths) & (widths > _RESERVED)] = NAME
+    kinds[(digits > 0) & (points <= 1) & (digits + points == widths)] = NUMBER
+    rest = np.flatnonzero(kinds == ANY)
+    kinds[rest] = [kind_of(vocabulary[i]) for i in rest.tolist()]
+    return kinds
+
+
 class _Lines:
     """The lines of a text that have words. Line k has those from `firsts[k]` to `firsts[k + 1]`."""
 
@@ -113,7 +138,9 @@ class _Lines:
         breaks = np.array([("\n" in gap) for gap in words.between])
         self.firsts = np.flatnonzero(breaks[words.gaps])
         self.counts = np.diff(self.firsts)
-        widths = np.array([len(w) for w in words.vocabulary] or [0], np.intc)[words.ids]
+        self.widths = np.fromiter(map(len, words.vocabulary), np.intc, len(words.vocabulary))
+        self.kinds = _kinds(words.vocabulary, self.widths)
+        widths = self.widths[words.ids]
         gap_widths = np.array([len(g) for g in words.between], np.intc)[words.gaps]
         ends = np.cumsum(widths + gap_widths[:-1], dtype=np.intc) - 1  # without the line break put before the text
         self.offsets = (ends - widths)[self.firsts[:-1]]
@@ -141,12 +168,12 @@ class _Lines:
     def run(self, low: int, high: int) -> Run:
         lines = low + np.flatnonzero(self.forms[low:high] >= 0)
         ids = self.words.ids[self.firsts[low] : self.firsts[high]]
-        return Run(self.words.vocabulary, self.kinds, self.templates, ids, self.firsts[lines] - self.firsts[low],
-                   self.offsets[lines], self.forms[lines])  # fmt: skip
+        firsts = self.firsts[lines] - self.firsts[low]
+        known = self.words.vocabulary, self.kinds, self.widths, self.templates
+        return Run(*known, ids, firsts, self.offsets[lines], self.forms[lines])
 
     def _compare(self) -> None:
         """Give a template to the lines that are written alike."""
-        self.kinds = np.array(list(map(kind_of, self.words.vocabulary)), np.uint8)
         for lines in self._alike():
             line = int(lines[0])
             model = template(self.text[self.start(line) : self.end(line)])

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.arrays import append, decimals
+from gradcli.arrays import append, decimals, find
 from gradcli.graph import is_simple
 from gradcli.language.alike import Run
 from gradcli.language.inline import Inliner, canonical
@@ -24,6 +24,7 @@ from gradcli.primitives import CONSTANTS
 
 _FEW = 32  # definitions that are not worth it
 _FIRST, _MOST = 1 << 10, 1 << 14  # definitions looked at at once: twice as many while nothing stops them
+_MANY_TIMES = 8  # as many words of a text as places of a run, from which on these are sorted
 _BITS = 28  # of the number of a node
 _BUILTIN = CONSTANTS.keys() - {"inf", "nan"}  # these may have to be explained
 
@@ -36,9 +37,9 @@ class BulkReader:
 
     def __init__(self, inliner: Inliner, run: Run, label: Callable[[str], str]) -> None:
         self.inliner, self.scope, self.graph, self.run, self.label = inliner, inliner.scope, inliner.graph, run, label
-        used, self.ids = np.unique(run.ids, return_inverse=True)
+        used, self.ids = _used(run.ids, len(run.vocabulary))
         self.words = [run.vocabulary[i] for i in used.tolist()]
-        self.widths = np.array([len(w) for w in self.words], np.intc)
+        self.widths = run.widths[used]
         self.heads = self.ids[run.firsts]
         self.lines = np.sort(self.heads * len(run) + np.arange(len(run)))  # by what they define
         self.often = np.zeros(len(used), bool)  # words that are defined more than once
@@ -316,12 +317,13 @@ class _Nodes:
             if (other >= 0).any():
                 keys = (np.unique(keys, return_inverse=True)[1] << _BITS) | (other + 1)
         _, chosen, places = np.unique(keys, return_index=True, return_inverse=True)
-        nodes, graph, rows = self.node[at[chosen]], self.reader.graph, self.reader.rows
-        operands = self.operands[at[chosen]]
-        for i in np.flatnonzero((operands < old).all(axis=1)).tolist():
-            found = graph.find(rows[row[chosen[i]]], tuple([a for a in operands[i].tolist() if a >= 0]))
-            if found >= 0:
-                nodes[i] = found
+        nodes, operands, rows = self.node[at[chosen]], self.operands[at[chosen]], self.reader.rows
+        counts = np.where((operands < old).all(axis=1), (operands >= 0).sum(axis=1), 0)
+        for count in np.unique(counts[counts > 0]).tolist():
+            asked = np.flatnonzero(counts == count)
+            names = [rows[i] for i in row[chosen[asked]].tolist()]
+            found = find(self.reader.graph, names, list(operands[asked, :count].T))
+            nodes[asked[found >= 0]] = found[found >= 0]
         self.node[at] = nodes[places]
 
     def _names(self) -> None:
@@ -351,6 +353,15 @@ class _Nodes:
         reader.scope.nodes.update(zip(words, names.tolist(), strict=True))
         offsets = reader.run.offsets[begin:stop]
         reader.scope.model.names.extend(labels, names.astype(np.intc).tobytes(), offsets.astype(np.intc).tobytes())
+
+
+def _used(ids: Any, size: int) -> tuple[Any, Any]:
+    """Which of so many numbers are used, in order, and for each place how many of these are smaller than its own."""
+    if size > _MANY_TIMES * len(ids):  # a short run of a long text
+        return np.unique(ids, return_inverse=True)
+    marks = np.zeros(size, bool)
+    marks[ids] = True
+    return np.flatnonzero(marks), (np.cumsum(marks) - 1)[ids]
 
 
 def _place(ends: Any, anchor: Anchor) -> Any:

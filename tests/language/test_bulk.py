@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -15,6 +16,7 @@ from gradcli.language.alike import Run, stretches
 from gradcli.language.inline import Inliner
 from gradcli.language.lower import lower
 from gradcli.language.resolved import Resolved
+from gradcli.language.templates import kind_of
 from gradcli.source import Part, Source
 
 
@@ -254,3 +256,32 @@ def test_each_of_many_names_used_too_early_is_looked_up_once(monkeypatch):
     with pytest.raises(ModelError, match="used on line 1 but defined on line 2"):
         lower(Source.of(text))
     assert len(made) < 5 * 3000
+
+
+def test_the_kinds_of_many_words_are_those_of_each():
+    words = ["x", "t12", "and", "or", "not", "nota", "order", "1", "1.", ".5", "12.5", "1..2", "1.2.3", ".", "...", "_"]
+    words += [
+        "_1",
+        "1_000",
+        "1e5",
+        "1e-5",
+        "1.e+5",
+        "x1e+5",
+        "a.b",
+        "a.",
+        "1x",
+        "0",
+        "E",
+        "abcd1",
+        "x_1",
+        "1__0",
+        "inf",
+    ]
+    widths = np.array([len(word) for word in words])
+    assert alike._kinds(words, widths).tolist() == [kind_of(word) for word in words]
+
+
+def test_the_used_words_are_the_same_of_a_long_text_and_of_a_short_one():
+    ids = np.array([7, 2, 7, 7, 30, 2])
+    long, short = (bulk._used(ids, size) for size in (1000, 31))
+    assert [a.tolist() for a in long] == [a.tolist() for a in short] == [[2, 7, 30], [1, 0, 1, 1, 2, 0]]
