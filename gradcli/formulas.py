@@ -28,23 +28,24 @@ SELU_ALPHA = Known(1.6732632423543772, "1.6732632423543772848170429916717")
 def pow_rule(g: Cotangent, y: Node, x: Node, p: Node) -> Pair:
     """x^0 has slope 0 also at 0; by the exponent: 0 at base 0 with exponent >= 0, nan below base 0 (PyTorch).
 
-    Below 1/2 the difference p - 1 rounds, which x^(p - 1) multiplies by log(x), up to 200 ulp; there x^p / x is in
-    range wherever the slope is. From 1/2 on p - 1 is exact.
+    Elsewhere x^0 has the slope p*x^(p - 1), which is 0 but no constant: its slope by the exponent is 1/x. Below 1/2 the
+    difference p - 1 rounds, which x^(p - 1) multiplies by log(x), up to 200 ulp; there x^p / x is in range wherever the
+    slope is. From 1/2 on p - 1 is exact.
     """
+    by_exponent = (g * y * f.log(x)).only(~(f.eq(x, 0) & (p >= 0)))
     k, number = p.simple(), p.value()
     if k is not None and is_simple(k - 1):
         if k == 0:
             return g.zero(), (g * y * f.log(x)).only(f.ne(x, 0))
-        by_base = g * k * (x if k == 2 else f.pow(x, k - 1) if k != 1 else 1.0)
-    elif number is not None and number >= 0.5:
-        by_base = g * p * f.pow(x, p - 1.0)
-    else:
-        ratio = y / x
-        usable = f.eq(ratio, ratio) if number is not None else f.eq(ratio, ratio) & (p < 0.5)
-        by_base = g * p * f.where(usable, ratio, f.pow(x, p - 1.0))
-    if number is None:
-        by_base = by_base.only(f.ne(p, 0))
-    return by_base, (g * y * f.log(x)).only(~(f.eq(x, 0) & (p >= 0)))
+        return g * k * (x if k == 2 else f.pow(x, k - 1) if k != 1 else 1.0), by_exponent
+    if number is not None and number >= 0.5:
+        return g * p * f.pow(x, p - 1.0), by_exponent
+    ratio = y / x
+    usable = f.eq(ratio, ratio)
+    if number is not None:
+        return g * p * f.where(usable, ratio, f.pow(x, p - 1.0)), by_exponent
+    slope = f.where(usable & (p < 0.5), p * y / x, p * f.pow(x, p - 1.0))
+    return (g * slope).only(f.ne(p, 0) | (f.abs(x) > 0)), by_exponent
 
 
 def half_power(x: Node, k: float) -> Node:

@@ -237,6 +237,12 @@ def _or(t: Terms, a: int, b: int) -> int | None:
     return a if a == b else None
 
 
+def _gt(t: Terms, a: int, b: int) -> int | None:
+    """`abs(x) > 0` is `x != 0`."""
+    size = t.called(a, "abs")
+    return t.apply("ne", size[0], b) if size and b == t.zero else None
+
+
 def _where(t: Terms, c: int, a: int, b: int) -> int | None:
     if t.value(c) is not None:
         return b if t.value(c) == 0 else a
@@ -323,5 +329,6 @@ _REWRITES: dict[str, Callable[..., int | None]] = {
     "not": _not,
     "and": _and,
     "or": _or,
+    "gt": _gt,
     "where": _where,
 }

@@ -353,6 +353,22 @@ def test_a_reduction_of_a_number_mixes_no_rows(name):
     same(got["w"], np.zeros(3) if name == "softmax" else X)
 
 
+@pytest.mark.parametrize("x", [2.0, 0.25, 1e200])
+@pytest.mark.parametrize("power", ["x^p", "relu(x)^sin(p)", "pow(x, -p)"])
+def test_the_slope_of_a_power_of_zero_has_a_slope_by_the_exponent(power, x):
+    sign = -1 if "-p" in power else 1
+    values = {"x": x, "p": 0.0}
+    hessian = gradcli.parse(power).compile(hessian=True).run(values).hessian
+    assert hessian["x"]["p"] == hessian["p"]["x"] == sign / x
+    assert value(f"d({power}, p, x)", values) == value(f"d({power}, x, p)", values) == sign / x
+
+
+@pytest.mark.parametrize("x", [0.0, -0.0, 5e-324, np.inf, np.nan, -3.0])
+def test_a_power_of_zero_has_slope_zero_by_any_base(x):
+    assert gradient("x^p", {"x": x, "p": 0.0}, wrt=["x"])["x"] == 0.0
+    same(gradient("x^p", {"x": np.full(3, x), "p": 0.0}, wrt=["x"])["x"], np.zeros(3))
+
+
 def test_a_power_of_zero_has_the_shape_of_its_base():
     assert value("x^0", {"x": 3.0}) == 1.0
     assert isinstance(value("x^0", {"x": 3.0}), float)

@@ -138,7 +138,7 @@ max(x, y, z)                 -> dx = where(x == max(x, y, z), 1/((x == max(x, y,
 logsumexp(x, y, z)           -> dx = exp(x - logsumexp(x, y, z)) | dy = exp(y - logsumexp(x, y, z)) | dz = exp(z - logsumexp(x, y, z))
 logaddexp(x, y)              -> dx = sigmoid(x - y) | dy = sigmoid(y - x)
 xlogy(x, y)                  -> dx = where(x == 0 and y <= 0, 0, log(y)) | dy = x/y
-x^y                          -> dx = where(y != 0, y*x^(y - 1), 0) | dy = where(x == 0 and y >= 0, 0, x^y*log(x))
+x^y                          -> dx = where(y != 0 or x != 0, y*x^(y - 1), 0) | dy = where(x == 0 and y >= 0, 0, x^y*log(x))
 (1 - x)*log(1 - x) + x*log(x) -> log(x) - log(1 - x)
 k*T/(V - b) - a/V^2          -> dk = T/(V - b) | dT = k/(V - b) | dV = 2*a/V^3 - k*T/(V - b)^2 | db = k*T/(V - b)^2 | da = -1/V^2
 g*m*M/r^2                    -> dg = m*M/r^2 | dm = g*M/r^2 | dM = g*m/r^2 | dr = -2*g*m*M/r^3
