@@ -170,7 +170,7 @@ row("cosh",      "x",     "cosh",         lambda g, y, x: (g * f.sinh(x),),     
 row("tanh",      "x",     "tanh",         lambda g, y, x: (g * f._sech2(x),),                        lambda m, x: m.tanh(x),               [R],     "Hyperbolic tangent.")
 row("sech",      "x",     lambda x: f.exp(-f.abs(x)) * 2.0 / (1.0 + f.exp(f.abs(x) * -2.0)), lambda g, y, x: (-(g * y * f.tanh(x)),), lambda m, x: 1/m.cosh(x), [R], "1/cosh(x).")
 row("csch",      "x",     lambda x: 1.0 / f.sinh(x), lambda g, y, x: (-(g * y * f.coth(x)),),        lambda m, x: 1/m.sinh(x),             [R],     "1/sinh(x).")
-row("coth",      "x",     lambda x: 1.0 / f.tanh(x), lambda g, y, x: (-(g / f.sinh(x) / f.sinh(x)),), lambda m, x: 1/m.tanh(x),            [R],     "1/tanh(x).")
+row("coth",      "x",     lambda x: 1.0 / f.tanh(x), lambda g, y, x: (-(g * f.csch(x) * f.csch(x)),), lambda m, x: 1/m.tanh(x),                [R],     "1/tanh(x).")
 row("asinh",     "x",     "arcsinh",      lambda g, y, x: (g / f.hypot(x, 1.0),),                    lambda m, x: m.asinh(x),              [R],     "Inverse hyperbolic sine.", "arcsinh")
 row("acosh",     "x",     "arccosh",      lambda g, y, x: (g / f.sqrt(x - 1.0) / f.sqrt(x + 1.0),),  lambda m, x: m.acosh(x),              [(1.0, inf)], "Inverse hyperbolic cosine.", "arccosh")
 row("atanh",     "x",     "arctanh",      lambda g, y, x: (g / f._one_less_square(x),),            lambda m, x: m.atanh(x),              [U],     "Inverse hyperbolic tangent.", "arctanh")

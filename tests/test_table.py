@@ -415,6 +415,22 @@ def test_constant_argument_changes_the_formula_not_the_number(name: str, count: 
             assert worst[0] <= special(name).slope, worst
 
 
+FAR = (30.0, 711.0, 800.0, 1e5, 1e10)
+OF_ONE = sorted({row.name for row in callable_rows().values() if row.arguments == ("x",) and not row.reduction})
+
+
+@pytest.mark.parametrize("name", OF_ONE)
+def test_far_out_a_derivative_is_a_number_where_the_function_is(name: str) -> None:
+    """What overflows on the way is never divided by itself."""
+    low, high = domain(name, 0)
+    x = np.array([x for far in FAR for x in (far, -far) if low < x < high])
+    model = gradcli.parse(f"y = {name}(x)")
+    value = model.compile(wrt=[]).run({"x": x}).value if len(x) else x
+    for order in (1, 2, 3):
+        slope = model.derivative("y", *["x"] * order).compile(wrt=[]).run({"x": x}).value if len(x) else x
+        assert not np.isnan(slope[np.isfinite(value)]).any(), (order, x[np.isnan(slope)])
+
+
 HALVES = (0.5, 1.5, 2.5, -0.5, -1.5, -2.5)
 EDGES = [0.0, np.inf, np.nan, -1.0, 5e-324, 1e-310, 1e308, 1e-205, 1e205, 1e-130, 1e130]
 
