@@ -199,6 +199,30 @@ def sinc_formula(n: Node, x: Node) -> Node:
     return f.where(f.abs(t) < 1.5 + order / 3, series * t if odd else series, far) * pi**order
 
 
+def ierfcx_formula(n: Node, x: Node) -> Node:
+    """exp(x^2) times the n-th repeated integral of erfc: J_0 = erfcx(x), J_-1 = 2/sqrt(pi), and
+    2k*J_k = J_(k-2) - 2x*J_(k-1) (DLMF 7.18.7).
+
+    That cancels for large x. There erfcx is multiplied by the quotients r_k = J_k/J_(k-1) = 1/(2x + 2(k+1)*r_(k+1)), a
+    sum of positive terms, from so far off that what an estimate of the last one is off by no longer counts.
+    """
+    number = n.value()
+    assert number is not None
+    order = int(number)
+    value, twice = f.erfcx(x), x * 2.0
+    near, before = value, x * 0.0 + ERF
+    for k in range(1, order + 1):
+        near, before = (before - twice * near) / (2.0 * k), near
+    last = 40 + 4 * order
+    far, quotient, quotients = value, 1.0 / (x + f.sqrt(x * x + (2.0 * last + 1.0))), []
+    for k in range(last - 1, 0, -1):
+        quotient = 1.0 / (twice + quotient * (2.0 * (k + 1)))
+        quotients.append(quotient)
+    for quotient in quotients[: -order - 1 : -1]:
+        far = far * quotient
+    return f.where(x < 2.0, near, far)
+
+
 # fmt: off
 _LGAMMA = (  # 1 - Euler's constant, then (-1)^k*(zeta(k) - 1)/k
     0.42278433509846713, 0.3224670334241132, -0.0673523010531981, 0.020580808427784546, -0.007385551028673986,

@@ -41,6 +41,7 @@ from gradcli.formulas import (
     gauss,
     gradient_free,
     half_turns,
+    ierfcx_formula,
     lgamma_formula,
     logaddexp_rule,
     logsumexp_rows_formula,
@@ -213,7 +214,7 @@ row("normpdf",   "x",     lambda x: f._gauss(x) * DENSITY, lambda g, y, x: (-(g 
 row("normcdf",   "x",     lambda x: f.where(x < -1.0, f._erfcx(x * -sqrt(0.5)) * f._gauss(x) * 0.5, f._erfc(x * -sqrt(0.5)) * 0.5), lambda g, y, x: (g * f.normpdf(x),), lambda m, x: m.erfc(-x/m.sqrt(m.num(2)))/2, [R], "Distribution function of the standard normal distribution.", "ndtr")
 row("erf",       "x",     "special.erf",  lambda g, y, x: (g * f._bell(x) * ERF,),       lambda m, x: m.erf(x),                [R],     "Error function.")
 row("erfc",      "x",     lambda x: f.where(x < 0.5, f._erfc(x), f._erfcx(x) * f._bell(x)), lambda g, y, x: (-(g * f._bell(x) * ERF),), lambda m, x: m.erfc(x),               [R],     "1 - erf(x), accurate in the right tail.")
-row("erfcx",     "x",     lambda x: f.where(x < -1.0, f._expsq(x) * 2.0 - f._erfcx(-x), f._erfcx(x)), lambda g, y, x: (g * (x * y * 2.0 - ERF),),      lambda m, x: m.erfcx(x),              [R],     "exp(x^2)*erfc(x).")
+row("erfcx",     "x",     lambda x: f.where(x < -1.0, f._expsq(x) * 2.0 - f._erfcx(-x), f._erfcx(x)), lambda g, y, x: (-(g * f._ierfcx(1.0, x) * 2.0),), lambda m, x: m.erfcx(x),              [R],     "exp(x^2)*erfc(x).")
 row("erfinv",    "x",     "special.erfinv", lambda g, y, x: (g * HALF_ERF * f.where((f.abs(x) < 0.5) | f.eq(f.abs(x), 1), 1.0 / f._bell(y), f._erfcx(f.abs(y)) / (1.0 - f.abs(x))),),    lambda m, x: m.erfinv(x),             [U],     "Inverse of erf.")
 
 # ---- gamma and Bessel functions (DLMF 5.2, 5.15, 10.6, 10.29) ----------------------------------------------------------
@@ -260,7 +261,8 @@ row("_bell",    "x",     gauss(1.0),     lambda g, y, x: (-(g * y * x * 2.0),), 
 row("_gauss",    "x",     gauss(0.5),     lambda g, y, x: (-(g * y * x),),                           lambda m, x: m.exp(-x*x/2),           [R],     "exp(-x^2/2).")
 row("_expsq",   "x",     gauss(-1.0),    lambda g, y, x: (g * y * x * 2.0,),                        lambda m, x: m.exp(x*x),              [R],     "exp(x^2).")
 row("_erfc",     "x",     "special.erfc", lambda g, y, x: (-(g * f._bell(x) * ERF),),               lambda m, x: m.erfc(x),               [R],     "erfc by scipy: loses digits in its right tail.")
-row("_erfcx",    "x",     "special.erfcx", lambda g, y, x: (g * (x * y * 2.0 - ERF),),               lambda m, x: m.erfcx(x),              [R],     "erfcx by scipy: loses digits in its left tail.")
+row("_erfcx",    "x",     "special.erfcx", lambda g, y, x: (-(g * f._ierfcx(1.0, x) * 2.0),),         lambda m, x: m.erfcx(x),              [R],     "erfcx by scipy: loses digits in its left tail.")
+row("_ierfcx",   "n x",   ierfcx_formula, lambda g, y, n, x: (None, -(g * f._ierfcx(n + 1.0, x) * (n + 1.0) * 2.0)), lambda m, n, x: m.ierfcx(n, x), [(0.0, 4.0), R], "exp(x^2) times the n-th repeated integral of erfc (DLMF 7.18.2).")
 row("_sinc",     "n x",   sinc_formula,   lambda g, y, n, x: (None, g * f._sinc(n + 1.0, x)),        lambda m, n, x: m.dsinc(n, x),        [(0.0, 4.0), R], "n-th derivative of sinc.")
 row("_gammaln",  "x",     "special.gammaln", lambda g, y, x: (g * f.digamma(x),),                    lambda m, x: m.lgamma(x),             [(3.0, inf)],             "lgamma by scipy.")
 row("_zeta",     "s x",   "special.zeta", lambda g, y, s, x: (None, -(g * s * f._zeta(s + 1.0, x))), lambda m, s, x: m.zeta(s, x),         [(2.0, 20.0), P], "Hurwitz zeta function.")

@@ -150,6 +150,18 @@ def _sinc(t: Terms, n: int, x: int) -> int | None:
     return value
 
 
+def _ierfcx(t: Terms, n: int, x: int) -> int | None:
+    """exp(x^2) times the n-th repeated integral of erfc: 2k*J_k = J_(k-2) - 2x*J_(k-1)."""
+    order = t.value(n)
+    if not isinstance(order, int):
+        return None
+    before, value = t.product([(t.text("pi", pi), -HALF)], 2), t.apply("erfcx", x)
+    for k in range(1, order + 1):
+        less = t.product([(x, 1), (value, 1)], -2)
+        before, value = value, t.product([(t.total([(before, 1), (less, 1)]), 1)], Fraction(1, 2 * k))
+    return value
+
+
 def _of_rows(t: Terms, x: int) -> int | None:
     return None if t.columns[x] else x
 
@@ -320,6 +332,7 @@ _REWRITES: dict[str, Callable[..., int | None]] = {
     "_gauss": _gauss,
     "_sech2": _sech2,
     "_one_less_square": _one_less_square,
+    "_ierfcx": _ierfcx,
     "_sinc": _sinc,
     "_number": _first,
     "_taint": _first,

@@ -40,18 +40,34 @@ class Special:
         return 1 - self.sign(x) if self._size(x) > 40 else self._call(self.context.erfc, x)
 
     def erfcx(self, x: Any) -> Real:
-        """exp(x^2)*erfc(x); for large x by its asymptotic series (DLMF 7.12.1), where the factors leave all bounds."""
+        """exp(x^2)*erfc(x)."""
+        return self.ierfcx(0, x)
+
+    def ierfcx(self, order: Any, x: Any) -> Real:
+        """exp(x^2) times the n-th repeated integral of erfc: by its recurrence (DLMF 7.18.7); for large x by its
+        asymptotic series (DLMF 7.18.14), where the factors leave all bounds."""
         x, c = self.num(x), self.context
+        if not 0 <= self.raw(order) < _STEPS:
+            return self.nan
+        n, bits = int(self.raw(order)), max(2 * self._size(x), 0)
         if not x > 2 * c.prec:
-            bits = max(2 * self._size(x), 0)
-            return self.inf if bits > 60 else self._call(lambda v: c.exp(v * v) * c.erfc(v), x, bits=bits)
+            return self.inf if bits > 60 else self._call(lambda v: self._repeated(n, v), x, bits=(n + 1) * (bits + 2))
         term = total = self.num(1)
         for k in range(1, c.prec):
-            term = term * (1 - 2 * k) / x / x / 2
+            term = term * (-(2 * k + n) * (2 * k + n - 1)) / k / x / x / 4
             total = self.num(total + term)
             if not term.value or self._size(term) < -c.prec - 8:
                 break
+        for _ in range(n):
+            total = total / x / 2
         return self.num(total / (x * self.sqrt(self.pi)))
+
+    def _repeated(self, n: int, v: Any) -> Any:
+        c = self.context
+        before, value = 2 / c.sqrt(c.pi), c.exp(v * v) * c.erfc(v)
+        for k in range(1, n + 1):
+            before, value = value, (before - 2 * v * value) / (2 * k)
+        return value
 
     def erfinv(self, x: Any) -> Real:
         """By Halley's iteration, on erfc in the tails."""

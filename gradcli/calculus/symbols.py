@@ -145,6 +145,12 @@ class Symbols:
     def erfcx(self, x: Any) -> Any:
         return self.exp(x * x) * self.sympy.erfc(x)
 
+    def ierfcx(self, order: Any, x: Any) -> Any:
+        before, value = 2 / self.sympy.sqrt(self.pi), self.erfcx(x)
+        for k in range(1, int(self.num(order)) + 1):
+            before, value = value, (before - 2 * x * value) / (2 * k)
+        return value
+
     def sinpi(self, x: Any) -> Any:
         return self.sympy.sin(self.pi * x)
 
