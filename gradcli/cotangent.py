@@ -5,7 +5,7 @@ A branch that is not selected never leaks: the cotangent of an unselected branch
 dead branch never meets the zero as a product. Masks become numbers only where cotangents are added up.
 
 The algebra here is the only place where anything is simplified beyond what is exact for floats: `c - c` is 0, and a
-factor that is multiplied in and divided out again cancels.
+factor that is multiplied in and divided out again cancels, of a number that is divided by its root the rest of it.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from gradcli.graph import Graph
 
 _SPINE = 6  # how many factors back a division looks for the one it cancels
+_ROOTS = {"sqrt": 2, "cbrt": 3}
 
 
 class Cotangent:
@@ -275,9 +276,17 @@ def _added_to(graph: Graph, node: int, term: int) -> int | None:
 
 
 def divide(graph: Graph, c: int, factor: int) -> int:
-    """c / factor; where the factor was multiplied in within the last few steps, it is taken out again."""
+    """c / factor; where the factor was multiplied in within the last few steps, it is taken out again. Of the number of
+    a root there remain roots: x/sqrt(x) is sqrt(x), also at 0."""
     without = _cancel(graph, c, factor, _SPINE)
-    return graph.add("div", c, factor) if without is None else without
+    if without is not None:
+        return without
+    degree = _ROOTS.get(graph.ops[factor], 0)
+    if degree and (without := _cancel(graph, c, graph.arguments(factor)[0], _SPINE)) is not None:
+        for _ in range(degree - 1):
+            without = multiply(graph, without, factor)
+        return without
+    return graph.add("div", c, factor)
 
 
 def _cancel(graph: Graph, c: int, factor: int, steps: int) -> int | None:

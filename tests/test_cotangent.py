@@ -50,6 +50,16 @@ def test_factors_multiply(b):
     assert b.at(g * 0.1 * 0.1) == 0.1 * 0.1
 
 
+def test_a_number_divided_by_its_root_leaves_roots(b):
+    g = Cotangent.seed(b.graph)
+    root, cubic = f.sqrt(b.x), f.cbrt(b.x)
+    for x in (2.0, 0.0, np.inf):
+        assert b.at(g * b.y * b.x / root, x=x) == 3.0 * np.sqrt(x)
+        assert b.at(g * b.x / cubic, x=x) == np.cbrt(x) * np.cbrt(x)
+        assert b.at(g * b.x / cubic / cubic, x=x) == np.cbrt(x)
+    assert b.at(g * b.y / root) == 3.0 / np.sqrt(2.0)
+
+
 def test_zero_stays_zero_whatever_it_meets(b):
     zero = Cotangent.seed(b.graph).zero()
     assert zero.is_zero

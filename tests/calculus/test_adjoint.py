@@ -353,6 +353,16 @@ def test_a_reduction_of_a_number_mixes_no_rows(name):
     same(got["w"], np.zeros(3) if name == "softmax" else X)
 
 
+@pytest.mark.parametrize(
+    ("text", "slope"),
+    [("x*sqrt(x)", 1.5), ("w*sqrt(x)*x", 4.5), ("x^2*sqrt(x)", 2.5), ("x*sqrt(x)/w", 0.5), ("x*cbrt(x)", 4 / 3)],
+)
+def test_a_root_times_its_number_has_slope_zero_at_zero(text, slope):
+    assert gradient(text, {"x": 0.0, "w": 3.0} if "w" in text else {"x": 0.0}, wrt=["x"])["x"] == 0.0
+    at_one = gradient(text, {"x": 1.0, "w": 3.0} if "w" in text else {"x": 1.0}, wrt=["x"])["x"]
+    assert at_one == pytest.approx(slope, rel=1e-15)
+
+
 @pytest.mark.parametrize("x", [2.0, 0.25, 1e200])
 @pytest.mark.parametrize("power", ["x^p", "relu(x)^sin(p)", "pow(x, -p)"])
 def test_the_slope_of_a_power_of_zero_has_a_slope_by_the_exponent(power, x):

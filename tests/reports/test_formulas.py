@@ -172,8 +172,8 @@ def test_mixed_derivatives_as_they_are_written():
 
 
 def test_a_form_that_is_another_number_at_a_special_point_is_not_printed():
-    assert page("x = 0; y = x*sqrt(x)") == "sqrt(x) + x/(2*sqrt(x))"  # the engine has nan at 0
-    assert page("x = 2; y = x*sqrt(x)") == "1.5*sqrt(x)"  # right at 0, too, where the engine has none
+    assert page("x = 0; y = x*x^0.5") == "x^0.5 + x*x^(-0.5)/2"  # the engine has nan at 0
+    assert page("x = 2; y = x*x^0.5") == "1.5*sqrt(x)"  # right at 0, too, where the engine has none
     assert page("1/(1/x)") == "1"
     assert page("where(x == 0, 5, x*x^2/x)") == "where(x != 0, 2*x, 0)"
 
