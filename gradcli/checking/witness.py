@@ -33,6 +33,7 @@ _SAME = frozenset((
 
 _FEW = 24  # bits that may cancel in a sum; the working precision has more to spare
 _FURTHEST = 20_000  # bits beyond which a sum in which all of them cancel is given up
+_SLOW, _NOT_SO_FAR = frozenset(("gamma", "loggamma", "polygamma", "zeta")), 2_000  # 5,000 bits take seconds a number
 
 
 class NoOpinion(Exception):
@@ -79,7 +80,8 @@ def _compiled(expression: Any, places: dict[Any, int]) -> Evaluator:
         return _piecewise(expression, places)
     parts = [_compiled(a, places) for a in expression.args]
     if name == "Add":
-        return lambda m, values: _sum(m, values, parts)
+        slow = any(type(function).__name__ in _SLOW for function in expression.atoms(_function()))
+        return lambda m, values: _sum(m, values, parts, _NOT_SO_FAR if slow else _FURTHEST)
     if name == "Mul":
         return lambda m, values: m.prod([p(m, values) for p in parts])
     if name == "Pow":
@@ -105,10 +107,16 @@ def _pi() -> Any:
     return sympy.pi
 
 
-def _sum(m: Numbers, values: Sequence[Any], parts: Sequence[Evaluator]) -> Any:
+def _function() -> Any:
+    import sympy
+
+    return sympy.Function
+
+
+def _sum(m: Numbers, values: Sequence[Any], parts: Sequence[Evaluator], furthest: int) -> Any:
     """A sum with as many more digits as cancel in it; nan where that would be too many."""
     extra = 0
-    while extra <= _FURTHEST:
+    while extra <= furthest:
         with m.context.extraprec(extra):
             terms = [p(m, values) for p in parts]
             total = m.sum(terms)
