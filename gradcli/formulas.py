@@ -7,7 +7,7 @@ append nodes, they compute nothing.
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import inf, log, pi, sqrt
+from math import factorial, inf, log, pi, sqrt
 
 from gradcli.cotangent import Cotangent
 from gradcli.graph import Known, Node, f, is_simple
@@ -244,6 +244,41 @@ def lgamma_formula(x: Node) -> Node:
         series = (series + c) * z
     near = f.where(x < 1.5, series - f.log1p(z), series)
     return f.where((x > 0.5) & (x < 2.5), near, f._gammaln(x))
+
+
+_BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510, 43867 / 798)  # B_2, B_4, ...
+
+
+def digamma_drop_formula(n: Node, x: Node, a: Node) -> Node:
+    """The n-th derivative of digamma at x less that at x + a, all of whose terms have one sign where both are positive.
+
+    By the recurrence ten steps up (DLMF 5.15.5), from there by the asymptotic series (DLMF 5.11.2, 5.15.8): differences
+    of powers of q = 1/(x + a) and p = 1/x, which are q^(m+1) - p^(m+1) = q*(q^m - p^m) + p^m*(q - p), with
+    q - p = -a*p*q.
+    """
+    number = n.value()
+    assert number is not None
+    order = int(number)
+
+    def differences(x: Node, most: int) -> list[Node]:
+        p, q = 1.0 / x, 1.0 / (x + a)
+        first = -(a * q * p)
+        found, power = [first], p
+        while len(found) < most:
+            found.append(q * found[-1] + power * first)
+            power = power * p
+        return found
+
+    up = x + 10.0
+    far = differences(up, order + 2 * len(_BERNOULLI))
+    total = far[order] * (factorial(order) / 2)
+    for k, bernoulli in enumerate(_BERNOULLI, 1):
+        total = total + far[order + 2 * k - 1] * (bernoulli * factorial(2 * k + order - 1) / factorial(2 * k))
+    total = total - f.log1p(a / up) if order == 0 else total + far[order - 1] * factorial(order - 1)
+    for step in range(10):
+        total = total + differences(x + float(step), order + 1)[order] * factorial(order)
+    here, there = (f.digamma(at) if order == 0 else f.polygamma(n, at) for at in (x, x + a))
+    return f.where((x > 0) & (x + a > 0), -total if order % 2 else total, here - there)
 
 
 def others_formula(x: Node) -> Node:

@@ -35,6 +35,7 @@ from gradcli.formulas import (
     SELU_ALPHA,
     Rule,
     centred,
+    digamma_drop_formula,
     extreme_rule,
     flat,
     fold,
@@ -222,8 +223,8 @@ row("gamma",     "x",     "special.gamma", lambda g, y, x: (g * y * f.digamma(x)
 row("lgamma",    "x",     lgamma_formula, lambda g, y, x: (g * f.digamma(x),),                    lambda m, x: m.lgamma(x),             [P],     "log|gamma(x)|.", "loggamma gammaln")
 row("digamma",   "x",     "special.digamma", lambda g, y, x: (g * f.polygamma(1.0, x),),             lambda m, x: m.polygamma(0, x),       [P],     "Derivative of lgamma.", "psi")
 row("polygamma", "m x",   lambda n, x: f.where(f.eq(n, 0), f.digamma(x), f.gamma(n + 1.0) * f._zeta(n + 1.0, f.where(x < -1e4, nan, x)) * (1.0 - f.mod(n + 1.0, 2.0) * 2.0)), lambda g, y, n, x: (None, g * f.polygamma(n + 1.0, x)), lambda m, n, x: m.polygamma(n, x), [(0.0, 20.0), P], "m-th derivative of digamma, nan below x = -10000; the order carries no gradient.")
-row("beta",      "a b",   "special.beta", lambda g, y, a, b: (g * y * (f.digamma(a) - f.digamma(a + b)), g * y * (f.digamma(b) - f.digamma(a + b))), lambda m, a, b: m.beta(a, b), [P, P], "Beta function.")
-row("logbeta",   "a b",   "special.betaln", lambda g, y, a, b: (g * (f.digamma(a) - f.digamma(a + b)), g * (f.digamma(b) - f.digamma(a + b))), lambda m, a, b: m.logbeta(a, b), [P, P], "log of the beta function.", "betaln lbeta")
+row("beta",      "a b",   "special.beta", lambda g, y, a, b: (g * y * f._digamma_drop(0.0, a, b), g * y * f._digamma_drop(0.0, b, a)), lambda m, a, b: m.beta(a, b), [P, P], "Beta function.")
+row("logbeta",   "a b",   "special.betaln", lambda g, y, a, b: (g * f._digamma_drop(0.0, a, b), g * f._digamma_drop(0.0, b, a)), lambda m, a, b: m.logbeta(a, b), [P, P], "log of the beta function.", "betaln lbeta")
 row("besselj",   "n x",   "special.jv",   lambda g, y, n, x: (None, g * ((f.besselj(n - 1.0, x) - f.besselj(n + 1.0, x)) * 0.5)), lambda m, n, x: m.besselj(n, x), [(0.0, 20.0), P], "Bessel function of the first kind; the order carries no gradient.")
 row("bessely",   "n x",   "special.yv",   lambda g, y, n, x: (None, g * ((f.bessely(n - 1.0, x) - f.bessely(n + 1.0, x)) * 0.5)), lambda m, n, x: m.bessely(n, x), [(0.0, 20.0), P], "Bessel function of the second kind; the order carries no gradient.")
 row("besseli",   "n x",   "special.iv",   lambda g, y, n, x: (None, g * ((f.besseli(n - 1.0, x) + f.besseli(n + 1.0, x)) * 0.5)), lambda m, n, x: m.besseli(n, x), [(0.0, 20.0), P], "Modified Bessel function of the first kind; the order carries no gradient.")
@@ -264,6 +265,7 @@ row("_erfc",     "x",     "special.erfc", lambda g, y, x: (-(g * f._bell(x) * ER
 row("_erfcx",    "x",     "special.erfcx", lambda g, y, x: (-(g * f._ierfcx(1.0, x) * 2.0),),         lambda m, x: m.erfcx(x),              [R],     "erfcx by scipy: loses digits in its left tail.")
 row("_ierfcx",   "n x",   ierfcx_formula, lambda g, y, n, x: (None, -(g * f._ierfcx(n + 1.0, x) * (n + 1.0) * 2.0)), lambda m, n, x: m.ierfcx(n, x), [(0.0, 4.0), R], "exp(x^2) times the n-th repeated integral of erfc (DLMF 7.18.2).")
 row("_sinc",     "n x",   sinc_formula,   lambda g, y, n, x: (None, g * f._sinc(n + 1.0, x)),        lambda m, n, x: m.dsinc(n, x),        [(0.0, 4.0), R], "n-th derivative of sinc.")
+row("_digamma_drop", "n x a", digamma_drop_formula, lambda g, y, n, x, a: (None, g * f._digamma_drop(n + 1.0, x, a), -(g * f.polygamma(n + 1.0, x + a))), lambda m, n, x, a: m.digamma_drop(n, x, a), [(0.0, 4.0), P, P], "n-th derivative of digamma at x less that at x + a.")
 row("_gammaln",  "x",     "special.gammaln", lambda g, y, x: (g * f.digamma(x),),                    lambda m, x: m.lgamma(x),             [(3.0, inf)],             "lgamma by scipy.")
 row("_zeta",     "s x",   "special.zeta", lambda g, y, s, x: (None, -(g * s * f._zeta(s + 1.0, x))), lambda m, s, x: m.zeta(s, x),         [(2.0, 20.0), P], "Hurwitz zeta function.")
 # fmt: on

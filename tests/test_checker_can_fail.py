@@ -21,7 +21,8 @@ ARGUMENTS = {
     "polygamma": ["1", "1.7"], "mod": ["7.3", "1.9"], "fmod": ["7.3", "1.9"], "copysign": ["1.3", "-0.4"],
     "besselj": ["1", "1.7"], "bessely": ["1", "1.7"], "besseli": ["1", "1.7"], "besselk": ["1", "1.7"],
     "where": ["1", "0.7", "0.4"], "logit": ["0.3"], "xlogy": ["0.7", "1.6"], "xlog1py": ["0.7", "1.6"],
-    "_sinc": ["1", "0.7"], "_ierfcx": ["1", "0.7"], "_zeta": ["2", "1.7"], "_sech2": ["0.7"],
+    "_sinc": ["1", "0.7"], "_ierfcx": ["1", "0.7"], "_digamma_drop": ["1", "0.7", "0.4"], "_zeta": ["2", "1.7"],
+    "_sech2": ["0.7"],
     "lgamma": ["2.7"], "gamma": ["2.7"], "digamma": ["2.7"],
 }  # fmt: skip
 SYMBOLS = {"add": "+", "sub": "-", "mul": "*", "div": "/", "floordiv": "//", "mod": "%"}
@@ -61,9 +62,10 @@ def text_of(name: str) -> str:
     given = ARGUMENTS.get(name, ["0.7", "0.4", "0.3"][:count])
     letters = "abc"[:count]
     leaves = [f"{x} = {v}" for x, v in zip(letters, given, strict=True)]
-    if name in ("_sinc", "_ierfcx"):  # their order is a number of the formula
-        return f"b = 0.7\ny = {public(name)}(1, b)"
-    if name.startswith("_"):
+    if name.startswith("_") and TABLE[name].arguments[0] == "n":  # an order is a number of the formula
+        call = f"{public(name)}({', '.join((given[0], *letters[1:]))})"
+        leaves = leaves[1:]
+    elif name.startswith("_"):
         call = f"{public(name)}({', '.join(letters)})"
     elif name in SYMBOLS:
         call = f"a {SYMBOLS[name]} b"

@@ -162,6 +162,13 @@ def _ierfcx(t: Terms, n: int, x: int) -> int | None:
     return value
 
 
+def _digamma_drop(t: Terms, n: int, x: int, a: int) -> int:
+    def psi(at: int) -> int:
+        return t.apply("digamma", at) if t.value(n) == 0 else t.apply("polygamma", n, at)
+
+    return t.total([(psi(x), 1), (psi(t.total([(term, 1) for term in sorted((x, a))])), -1)])
+
+
 def _of_rows(t: Terms, x: int) -> int | None:
     return None if t.columns[x] else x
 
@@ -333,6 +340,7 @@ _REWRITES: dict[str, Callable[..., int | None]] = {
     "_sech2": _sech2,
     "_one_less_square": _one_less_square,
     "_ierfcx": _ierfcx,
+    "_digamma_drop": _digamma_drop,
     "_sinc": _sinc,
     "_number": _first,
     "_taint": _first,

@@ -9,6 +9,7 @@ from gradcli.calculus.real import Real
 
 _TURNS = 1 << 15  # beyond 2^_TURNS an angle has no opinion: pi would be needed to as many bits
 _STEPS = 12  # beyond -2^_STEPS some functions would go to positive numbers step by step
+_BITS = 1 << 12  # more of them take a gamma function seconds
 _ORDER = 1 << 12  # beyond this an order of a Bessel or polygamma function takes too long
 
 
@@ -131,6 +132,16 @@ class Special:
         if not x.value:
             return self.inf if int(n) % 2 else -self.inf
         return self._call(self.context.psi, int(n), x)
+
+    def digamma_drop(self, order: Any, x: Any, a: Any) -> Real:
+        """The derivative of digamma of that order at x less that at x + a, with the bits that cancel."""
+        x, a = self.num(x), self.num(a)
+        bits = max(0, self._size(x) - self._size(a)) + 8
+        if bits > _BITS:
+            return self.nan
+        with self.context.extraprec(bits):
+            value = self.polygamma(order, x) - self.polygamma(order, x + a)
+        return self.real(+value.value)
 
     def zeta(self, s: Any, x: Any) -> Real:
         """Hurwitz."""

@@ -133,6 +133,9 @@ class Symbols:
     def polygamma(self, n: Any, x: Any) -> Any:
         return self._gamma("polygamma", n, x)
 
+    def digamma_drop(self, n: Any, x: Any, a: Any) -> Any:
+        return self.polygamma(n, x) - self.polygamma(n, x + a)
+
     def zeta(self, s: Any, x: Any) -> Any:
         return self._gamma("zeta", s, x)
 
