@@ -192,9 +192,14 @@ def test_the_last_cache_is_the_largest(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.setattr(host, "_CACHES", tmp_path)
     assert host.last_cache.__wrapped__() == 32 << 20
     monkeypatch.setattr(host, "_CACHES", tmp_path / "none")
-    assert host.last_cache.__wrapped__() > 0
-    assert passes.beyond_cache(1 << 50)
-    assert not passes.beyond_cache(1)
+    assert host.last_cache.__wrapped__() == 0
+
+
+@pytest.mark.parametrize(("cache", "stays"), [(0, 32), (16, 32), (32, 32), (480, 240)])
+def test_results_that_fit_half_of_the_cache_stay_in_it(cache: int, stays: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(host, "last_cache", lambda: cache << 20)
+    assert not passes.beyond_cache(stays << 20)
+    assert passes.beyond_cache((stays << 20) + 1)
 
 
 ARITHMETIC = {

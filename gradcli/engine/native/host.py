@@ -20,7 +20,6 @@ _ARM = ((2, "n", ("neon",)),)
 _WIDEST = 8
 _MATH_LIBRARIES = ("libm.so.6", "libmvec.so.1")
 _CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
-_CACHE = 1 << 26  # bytes of the last cache where the system does not say
 
 
 @dataclass(frozen=True)
@@ -77,7 +76,7 @@ def host(widest: int = _WIDEST) -> Host | None:
 
 @cache
 def last_cache() -> int:
-    """Bytes of the cache before memory."""
+    """Bytes of the cache before memory; 0 where the system does not say."""
     sizes = []
     for file in _CACHES.glob("index*/size"):
         try:
@@ -85,7 +84,7 @@ def last_cache() -> int:
         except (OSError, AttributeError):
             continue
         sizes.append(int(number) << {"": 0, "K": 10, "M": 20}[unit])
-    return max(sizes, default=_CACHE)
+    return max(sizes, default=0)
 
 
 def vector_function(code: Body, name: str, *arguments: Value) -> Value | None:
