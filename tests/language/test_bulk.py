@@ -260,23 +260,7 @@ def test_each_of_many_names_used_too_early_is_looked_up_once(monkeypatch):
 
 def test_the_kinds_of_many_words_are_those_of_each():
     words = ["x", "t12", "and", "or", "not", "nota", "order", "1", "1.", ".5", "12.5", "1..2", "1.2.3", ".", "...", "_"]
-    words += [
-        "_1",
-        "1_000",
-        "1e5",
-        "1e-5",
-        "1.e+5",
-        "x1e+5",
-        "a.b",
-        "a.",
-        "1x",
-        "0",
-        "E",
-        "abcd1",
-        "x_1",
-        "1__0",
-        "inf",
-    ]
+    words += ["_1", "1_000", "1e5", "1e-5", "1.e+5", "x1e+5", "a.b", "a.", "1x", "0", "E", "abcd1", "x_1", "1__0"]
     widths = np.array([len(word) for word in words])
     assert alike._kinds(words, widths).tolist() == [kind_of(word) for word in words]
 

@@ -80,10 +80,11 @@ def last_cache() -> int:
     sizes = []
     for file in _CACHES.glob("index*/size"):
         try:
-            number, unit = re.fullmatch(r"(\d+)([KM]?)", file.read_text().strip()).groups()  # type: ignore[union-attr]
-        except (OSError, AttributeError):
+            size = re.fullmatch(r"(\d+)([KM]?)\s*", file.read_text())
+        except OSError:
             continue
-        sizes.append(int(number) << {"": 0, "K": 10, "M": 20}[unit])
+        if size:
+            sizes.append(int(size[1]) << {"": 0, "K": 10, "M": 20}[size[2]])
     return max(sizes, default=0)
 
 
